@@ -9,8 +9,7 @@ import orjson
 
 from connect_py.converters.json_write import WriteOptions, encode_value, quote
 from connect_py.errors import DataError
-from connectors.engine.encode.generate import RowPlan
-from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Text, Unchanged
+from connectors.engine.encode.plan import ColumnPlan, RowPlan, StandsForNull, Text, Unchanged
 
 _log = logging.getLogger(__name__)
 

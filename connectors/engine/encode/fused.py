@@ -9,16 +9,19 @@ the functions, then drops what it got, and the caller takes these rows the caref
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import orjson
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
+from connect_py.rowcode import Code
 from connectors.engine.encode.columnwise import Encoded, plain_size
-from connectors.engine.encode.generate import RowPlan, Writer, fstring, object_parts
-from connectors.engine.encode.plan import Stored
+from connectors.engine.encode.generate import Writer, checked_columns, fstring, object_parts
+from connectors.engine.encode.plan import RowPlan, Stored
 
 #: What malformed bytes and unusual values raise in the functions.
 UNUSUAL = (ValueError, LookupError, OverflowError, TypeError, struct.error)
@@ -31,8 +34,7 @@ class Single:
     Attributes:
         column: which of the columns of events has it; None for one that is passed over.
         before: statements ahead of the test for NULL.
-        null: condition that holds for NULL; empty where there is none.
-        passing: statements for NULL.
+        null: condition that holds for NULL.
         value: statements that set the variable.
     """
 
@@ -40,7 +42,6 @@ class Single:
     null: str
     value: Sequence[str]
     before: Sequence[str] = ()
-    passing: Sequence[str] = ("pass",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,86 +87,108 @@ def wanted_forms(plan: RowPlan) -> list[Mapping[str, Stored]]:
     return found
 
 
-def fused_text(plan: RowPlan, source: FusedSource, *, stream: bool, escape: bool) -> str:
-    """Return the text of a module with two functions.
+def write_fused(code: Code, plan: RowPlan, source: FusedSource, *, stream: bool, escape: bool) -> None:
+    """Write two functions.
 
-    `records(d, s, p, end, route, mid, close, n, append, note)` appends records, whose values are the head of rows, the row, `mid`, in
-    streams the row's number from `n` on, and `close`. `images(d, s, p, end, append, note)` appends keys and objects. Both return the offset
-    after the last row.
+    `append_records(d, s, p, end, route, mid, close, n, append, note)` appends records, whose values are the head of rows, the row, `mid`,
+    in streams the row's number from `n` on, and `close`. `append_images(d, s, p, end, append, note)` appends keys and objects. Both return
+    the offset after the last row.
 
     Args:
         escape: whether texts are escaped; else `note` is given those of each row that must need no escape.
     """
-    record = "append((route, {key}, join((HEAD, {row}, close))))"
-    return "\n".join(
-        [
-            *_function(plan, source, "records(d, s, p, end, route, mid, close, n, append, note)", record, stream, escape, numbered=stream),
-            *_function(plan, source, "images(d, s, p, end, append, note)", "append(({key}, {row}))", stream, escape, numbered=False),
-            "",
-        ]
-    )
-
-
-def _function(plan: RowPlan, source: FusedSource, head: str, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
-    lines = [f"def {head}:", *_indented(source.opening, 1), f"    while {source.loop}:", *_indented(source.begin, 2)]
-    both = source.together is not None and source.single is not None
-    depth = 3 if both else 2
-    if both:
-        lines.append(f"        if not {source.nulls}:")
-    if source.together is not None:
-        lines += _indented([*source.together, *_together(plan, source, emit, stream, escape, numbered=numbered)], depth)
-    if both:
-        lines.append("        else:")
-    if source.single is not None:
-        lines += _indented(_single(plan, source, emit, stream, escape, numbered=numbered), depth)
-    if numbered:
-        lines.append("        n += 1")
-    return [*lines, *_indented(source.closing, 1), "    return p"]
-
-
-def _together(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
-    writer = Writer(plan, stream=stream, escape=escape, stored=source.stored)
-    return [*writer.lines, *_emitted(plan, writer, emit, escape, numbered=numbered)]
-
-
-def _single(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
-    """Return statements that make each column's JSON text where its value is read, since it stands for NULL otherwise."""
-    assert source.single is not None
-    writer = Writer(plan, stream=stream, escape=escape, stored=source.stored, apart=True)
-    checked = _checked(plan, escape)
-    lines: list[str] = []
-    for single in source.single:
-        index = single.column
-        lines += single.before
-        shown = [] if index is None else writer.shown[index]
-        if not single.null:
-            lines += [*single.value, *shown]
-            continue
-        passing = list(single.passing) if index is None else [*single.passing, *writer.nulls[index]]
-        if index in checked:
-            passing.append(f"c{index} = ''")
-        lines += [f"if {single.null}:", *_indented(passing, 1), "else:", *_indented([*single.value, *shown], 1)]
-    return [*lines, *_emitted(plan, writer, emit, escape, numbered=numbered)]
-
-
-def _emitted(plan: RowPlan, writer: Writer, emit: str, escape: bool, *, numbered: bool) -> list[str]:
-    checked = _checked(plan, escape)
+    checked = [] if escape else checked_columns(plan)
     note = [f"note({fstring([('', f'c{i}') for i in checked])})"] if checked else []
-    row = object_parts("{", *writer.row_parts, "}")
-    if numbered:
-        row += [("", "mid"), ("", "n")]
-    return [*note, emit.format(key=writer.key, row=fstring(row) + ".encode()")]
+
+    def records(apart: bool) -> _Written:
+        writer = Writer(code, plan, stream=stream, escape=escape, stored=source.stored, apart=apart)
+        row = fstring([*object_parts("{", *writer.row_parts, "}"), *([("", "mid"), ("", "n")] if stream else [])])
+        emit = f"append((route, {writer.key}, join_bytes((HEAD, {row}.encode(), close))))"
+        return _written(writer, checked, [*note, emit, *(["n += 1"] if stream else [])])
+
+    def images(apart: bool) -> _Written:
+        writer = Writer(code, plan, stream=stream, escape=escape, stored=source.stored, apart=apart)
+        return _written(writer, checked, [*note, f"append(({writer.key}, {writer.row}))"])
+
+    _write_rows(code, source, "append_records", "d, s, p, end, route, mid, close, n, append, note", records)
+    _write_rows(code, source, "append_images", "d, s, p, end, append, note", images)
 
 
-def _checked(plan: RowPlan, escape: bool) -> list[int]:
-    """Columns whose texts stand in rows or keys as they are."""
-    if escape:
-        return []
-    return [i for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
+def write_texts(code: Code, source: FusedSource, name: str, parameters: str, emit: Sequence[str]) -> None:
+    """Write a function that reads rows as texts, None for NULL.
+
+    Args:
+        source: of which the variables hold texts.
+        emit: statements for the variables of a row.
+    """
+    nothing: dict[int, Sequence[str]] = defaultdict(list)
+    nulls = {single.column: [f"c{single.column} = None"] for single in source.single or () if single.column is not None}
+    _write_rows(code, source, name, parameters, lambda _: _Written([], nothing, nulls, emit))
 
 
-def _indented(lines: Sequence[str], depth: int) -> list[str]:
-    return ["    " * depth + line for line in lines]
+class _Written(NamedTuple):
+    """What becomes of a row's values.
+
+    Attributes:
+        lines: statements for all columns of a row without NULL.
+        shown, nulls: for a column that is read by itself; for its NULL.
+        emit: statements for the row.
+    """
+
+    lines: Sequence[str]
+    shown: Mapping[int, Sequence[str]]
+    nulls: Mapping[int, Sequence[str]]
+    emit: Sequence[str]
+
+
+def _written(writer: Writer, checked: Sequence[int], emit: Sequence[str]) -> _Written:
+    nulls = {i: [*lines, *([f"c{i} = ''"] if i in checked else [])] for i, lines in enumerate(writer.nulls)}
+    return _Written(writer.lines, dict(enumerate(writer.shown)), nulls, emit)
+
+
+def _write_rows(code: Code, source: FusedSource, name: str, parameters: str, write: Callable[[bool], _Written]) -> None:
+    """Write a function over rows.
+
+    Args:
+        write: says what becomes of rows whose columns are read together (False), or each by itself (True), which may be NULL then.
+    """
+    named = code.bind_all(source.names)
+
+    def add(statements: Sequence[str]) -> None:
+        code.add(*map(named, statements))
+
+    def together(statements: Sequence[str]) -> None:
+        written = write(False)
+        add(statements)
+        code.add(*written.lines, *written.emit)
+
+    def single(columns: Sequence[Single]) -> None:
+        written = write(True)
+        for column in columns:
+            shown, nulls = ([], []) if column.column is None else (written.shown[column.column], written.nulls[column.column])
+            add(column.before)
+            with code.block(f"if {column.null}:"):
+                code.add(*nulls)
+            with code.block("else:"):
+                add(column.value)
+                code.add(*shown)
+        code.add(*written.emit)
+
+    with code.function(name, parameters):
+        add(source.opening)
+        with code.block(f"while {named(source.loop)}:"):
+            add(source.begin)
+            if source.together is not None and source.single is not None:
+                with code.block(f"if not {source.nulls}:"):
+                    together(source.together)
+                with code.block("else:"):
+                    single(source.single)
+            elif source.together is not None:
+                together(source.together)
+            elif source.single is not None:
+                single(source.single)
+        add(source.closing)
+        code.add("return p")
 
 
 #: Where texts needed escapes, those of the next batches are escaped at once.
@@ -176,7 +199,7 @@ class FusedRows:
     """Rows of one table in one form of bytes.
 
     Args:
-        make: compiles the functions `records` and `images`, whose texts are escaped or not.
+        make: makes the functions `append_records` and `append_images`, whose texts are escaped or not.
     """
 
     def __init__(self, make: Callable[[bool], tuple[Callable[..., int], Callable[..., int]]]) -> None:

@@ -1,13 +1,13 @@
-"""Source text of a table's row functions: one writer plan, a reader for each form in which rows come.
+"""The generated functions of a table: one writer, and a reader for each form in which rows come.
 
-For a table and schema version this gives one module of Python text with
+For a table and schema version there are
   text_rows     a loop over rows of texts, None for NULL, that need no escape
   plain_stream  texts of one row of a stream that need no escape
   mixed_snapshot, mixed_stream  texts of one row, where None is NULL and UNCHANGED an unsent value, escapes made where they are needed
 and a connector adds functions for the forms in which its rows come (`connectors.postgres.encode.table`).
 All of them use the columns' quick expressions, so a text that is unusual for its type makes them raise ValueError or IndexError; the caller
 then takes that row through `ColumnPlan.convert`, column by column. They never write something else than that would
-(tests/unit/connectors/engine/test_encode_property.py).
+(tests/unit/connectors/engine/test_ways.py).
 
 How it is made, with what was measured (2 vCPU, CPython 3.11, the ten columns of the benchmark's table):
   * str, not bytes: an f-string of ten values and its encoding takes 0.18 µs, `bytes %` 0.40 µs, `b"".join` 0.27 µs;
@@ -19,59 +19,26 @@ How it is made, with what was measured (2 vCPU, CPython 3.11, the ten columns of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from connectors.engine.encode.plan import ColumnPlan, Stored
+from connect_py.rowcode import Code
+from connectors.engine.encode.columnwise import null_text
+from connectors.engine.encode.plan import ColumnPlan, Convert, RowPlan, Stored
+
+#: Conditions for what is no text, and the word that names what stands for it.
+NULL = ("$ is None", "null")
+NOT_SENT = ("$ is UNCHANGED", "placeholder")
 
 
-@dataclass(frozen=True, slots=True)
-class RowPlan:
-    """What the generator needs to know of a table.
-
-    Attributes:
-        columns: the columns of events, in order.
-        positions: of each of them in a row of the source.
-        width: the number of columns of such a row.
-        labels: each column's name as JSON text, with the colon.
-        key_labels: the same for keys, in key order.
-        key: indexes into `columns`, in key order.
-        key_head: text before a key's first value, up to the opening brace; key_end after the last.
-        numeric_key: whether decimals of keys are JSON numbers; numeric_row of rows.
-        nulls_as_defaults: whether NULL is written as the column's default.
-        key_mark: a field, as JSON text, that stands last in every key of the table; empty for none.
-    """
-
-    columns: Sequence[ColumnPlan]
-    positions: Sequence[int]
-    width: int
-    labels: Sequence[str]
-    key_labels: Sequence[str]
-    key: Sequence[int]
-    key_head: str
-    key_end: str
-    numeric_key: bool
-    numeric_row: bool
-    nulls_as_defaults: bool
-    key_mark: str = ""
-
-    @property
-    def key_tail(self) -> str:
-        """What follows the last of a key's columns."""
-        return ("," + self.key_mark if self.key and self.key_mark else self.key_mark) + self.key_end
-
-
-def source_text(plan: RowPlan) -> str:
-    """Return the module's text. `TableEncoder` provides the names that it uses in addition to its own."""
-    return "\n".join(
-        [
-            *_text_rows(plan),
-            *_plain_stream(plan),
-            *_mixed(plan, "mixed_snapshot", stream=False),
-            *_mixed(plan, "mixed_stream", stream=True),
-            "",
-        ]
-    )
+def write_text_ways(code: Code, plan: RowPlan) -> str:
+    """Write the functions for rows that come as texts; return the name of `mixed_stream`. `TableEncoder` binds what they use."""
+    row = _unpacked(plan)
+    write_row_loop(code, plan, "text_rows", row + " = row", tests=[NULL], checks=True, careful="careful_row")
+    write_row(code, plan, "mixed_snapshot", "row", [row + " = row"], tests=[NULL], escape=True)
+    mixed = write_row(code, plan, "mixed_stream", "row", [row + " = row"], tests=[NULL, NOT_SENT], stream=True, escape=True)
+    check = escape_check(plan, f"return {mixed}(row)")
+    write_row(code, plan, "plain_stream", "row", [row + " = row", *check], tests=[NULL, NOT_SENT], stream=True)
+    return mixed
 
 
 def _literal(text: str) -> str:
@@ -117,6 +84,7 @@ class Writer:
     """Expressions for the columns' JSON text in one generated function.
 
     Args:
+        code: binds what the expressions use.
         tests: pairs of a condition with `$` for the text, and the word that names what stands for a value of which it holds.
         stream: whether rows are those of a stream.
         escape: whether texts may need escapes.
@@ -130,6 +98,7 @@ class Writer:
 
     def __init__(
         self,
+        code: Code,
         plan: RowPlan,
         *,
         tests: Sequence[tuple[str, str]] = (),
@@ -138,7 +107,8 @@ class Writer:
         stored: Mapping[int, Stored] = MappingProxyType({}),
         apart: bool = False,
     ) -> None:
-        self.plan, self.tests, self.stream, self.escape, self._stored, self._apart = plan, tests, stream, escape, stored, apart
+        self._code, self._plan, self._tests, self._stream, self._escape = code, plan, tests, stream, escape
+        self._stored, self._apart = stored, apart
         self.lines: list[str] = []
         self.shown: list[list[str]] = [[] for _ in plan.columns]
         self.nulls: list[list[str]] = [[] for _ in plan.columns]
@@ -157,19 +127,22 @@ class Writer:
 
     def _value(self, index: int, target: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:
         """Return a column's expression and whether it stands inside quotes."""
-        column, variable = self.plan.columns[index], f"c{index}"
+        column, variable = self._plan.columns[index], f"c{index}"
         if target == "k":
             column = column.of_key
-        if self.stream and column.missing_in_stream:
-            return f"{target}null{index}", False
+        text = null_text(column, numeric=numeric, defaults=self._plan.nulls_as_defaults)
+        null = self._code.bind(f"null_{target}{index}", text)
+        if self._stream and column.missing_in_stream:
+            return null, False
         value, quoted = self._plain(column, index, target, numeric)
         shown = f"f'\"{{{variable}}}\"'" if value == variable and quoted else f'QUOTE + f"{{{value}}}" + QUOTE' if quoted else value
         if self._apart:
             self.shown[index].append(f"{target}{index} = {shown}")
-            self.nulls[index].append(f"{target}{index} = {target}null{index}")
+            self.nulls[index].append(f"{target}{index} = {null}")
             return f"{target}{index}", False
-        if self.tests:
-            other = "".join(f"{target}{result}{index} if {test.replace('$', variable)} else " for test, result in self.tests)
+        if self._tests:
+            instead = {"null": null, "placeholder": self._code.bind(f"placeholder_{target}{index}", column.placeholder)}
+            other = "".join(f"{instead[result]} if {test.replace('$', variable)} else " for test, result in self._tests)
             self.lines.append(f"{target}{index} = {other}{shown}")
             return f"{target}{index}", False
         if shared and value != variable:
@@ -179,21 +152,27 @@ class Writer:
 
     def _plain(self, column: ColumnPlan, index: int, target: str, numeric: bool) -> tuple[str, bool]:
         variable = f"c{index}"
+
+        def call(name: str, function: Convert) -> tuple[str, bool]:
+            return f"{self._code.bind(f'{name}_{target}{index}', function)}({variable})", False
+
         if index in self._stored:
-            return self._stored[index].shown(index), column.quoted
+            of_row = self._plan.columns[index]
+            return self._code.bind_all(of_row.helpers)(self._stored[index].shown(index)), column.quoted
         if column.textual:
-            return (f"quote({variable})", False) if self.escape or column.marked_up else (variable, True)
+            return (f"quick_quote({variable})", False) if self._escape or column.marked_up else (variable, True)
         if numeric and column.numeric is not None:
-            return f"{target}numeric{index}({variable})", False
-        if not self.stream and column.quick_copy is not None:
-            if not column.quick_copy:
-                return f"{target}snapshot{index}({variable})", False
-            return column.quick_copy.replace("$", variable), column.quoted
-        if column.quick:
-            return column.quick.replace("$", variable), column.quoted
+            return call("numeric", column.numeric)
+        quick = column.quick
+        if not self._stream and column.quick_copy is not None:
+            if not column.quick_copy and column.snapshot is not None:
+                return call("snapshot", column.snapshot)
+            quick = column.quick_copy
+        if quick:
+            return self._code.bind_all(column.helpers)(quick).replace("$", variable), column.quoted
         if column.convert is None:
             return variable, False
-        return f"{target}convert{index}({variable})", False
+        return call("convert", column.convert)
 
 
 def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> str:
@@ -205,52 +184,73 @@ def variables(plan: RowPlan) -> str:
     return ", ".join(f"c{i}" for i in range(len(plan.columns))) or "_"
 
 
-def _text_rows(plan: RowPlan) -> list[str]:
-    writer = Writer(plan, tests=[("$ is None", "null")])
-    return [
-        "def text_rows(rows, route, end, append):",
-        "    for row in rows:",
-        "        try:",
-        f"            {variables(plan)}{',' if len(plan.columns) == 1 else ''} = row",
-        *(f"            {line}" for line in (*_escape_check(plan, "raise ValueError"), *writer.lines)),
-        f"            append((route, {writer.key}, join((HEAD, {writer.row}, end))))",
-        "        except (ValueError, IndexError):",
-        "            key, shown = careful(row)",
-        "            append((route, key, join((HEAD, shown, end))))",
-    ]
+def _unpacked(plan: RowPlan) -> str:
+    return f"{variables(plan)}{',' if len(plan.columns) == 1 else ''}"
 
 
-def _plain_stream(plan: RowPlan) -> list[str]:
-    """Return the function `plain_stream`, which calls `mixed_stream` where a text needs an escape."""
-    writer = Writer(plan, tests=[("$ is None", "null"), ("$ is UNCHANGED", "placeholder")], stream=True)
-    return [
-        "def plain_stream(row):",
-        f"    {variables(plan)}{',' if len(plan.columns) == 1 else ''} = row",
-        *(f"    {line}" for line in (*_escape_check(plan, "return mixed_stream(row)"), *writer.lines)),
-        f"    return {writer.key}, {writer.row}",
-    ]
+def write_row_loop(
+    code: Code, plan: RowPlan, name: str, unpack: str, *, careful: str, tests: Sequence[tuple[str, str]] = (), checks: bool = False
+) -> None:
+    """Write `name(rows, route, end, append)`, which appends the records of a snapshot's rows.
+
+    Args:
+        unpack: statement that sets the variables of `row`.
+        careful: what makes a key and an object of a row whose texts are unusual.
+        tests: as of `Writer`.
+        checks: whether rows whose texts need escapes are among the unusual ones; else there are none.
+    """
+    with code.function(name, "rows, route, end, append"), code.block("for row in rows:"):
+        writer = Writer(code, plan, tests=tests)
+        with code.block("try:"):
+            code.add(unpack, *(escape_check(plan, "raise ValueError") if checks else ()), *writer.lines)
+            code.add(f"append((route, {writer.key}, join_bytes((HEAD, {writer.row}, end))))")
+        with code.block("except (ValueError, IndexError):"):
+            code.add(f"key, shown = {careful}(row)", "append((route, key, join_bytes((HEAD, shown, end))))")
 
 
-def checked_variables(plan: RowPlan) -> list[str]:
-    """Return the variables of texts that stand in rows or keys as they are, and so must need no escape."""
-    return [f"c{i}" for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
+def write_row(
+    code: Code,
+    plan: RowPlan,
+    name: str,
+    parameter: str,
+    unpack: Sequence[str],
+    *,
+    tests: Sequence[tuple[str, str]] = (),
+    stream: bool = False,
+    escape: bool = False,
+) -> str:
+    """Write a function that returns the key and the object of one row.
+
+    Args:
+        unpack: statements that set the variables.
+        tests, stream, escape: as of `Writer`.
+
+    Returns:
+        The function's name in the module.
+    """
+    with code.function(name, parameter) as found:
+        writer = Writer(code, plan, tests=tests, stream=stream, escape=escape)
+        code.add(*unpack, *writer.lines, f"return {writer.key}, {writer.row}")
+    return found
 
 
-def _escape_check(plan: RowPlan, otherwise: str) -> list[str]:
-    """Return whether a row needs an escape, asked for all of its texts at once. What stands for NULL and unsent values needs none."""
-    checked = checked_variables(plan)
+def checked_columns(plan: RowPlan) -> list[int]:
+    """Return the columns whose texts stand in rows or keys as they are, and so must need no escape."""
+    return [i for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
+
+
+def escape_check(plan: RowPlan, otherwise: str, *, ascii_only: bool = False) -> list[str]:
+    """Return statements that test whether a row needs an escape, for all of its texts at once.
+
+    What stands for NULL and unsent values needs none.
+
+    Args:
+        otherwise: the statement for such a row.
+        ascii_only: whether all texts are known to be ASCII.
+    """
+    checked = checked_columns(plan)
     if not checked:
         return []
-    texts = 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
-    return [f"texts = {texts}", f"if len(dumps(texts)) != (len(texts) if texts.isascii() else plain_size(texts)) + 2: {otherwise}"]
-
-
-def _mixed(plan: RowPlan, name: str, *, stream: bool) -> list[str]:
-    tests = [("$ is None", "null"), ("$ is UNCHANGED", "placeholder")] if stream else [("$ is None", "null")]
-    writer = Writer(plan, tests=tests, stream=stream, escape=True)
-    return [
-        f"def {name}(texts):",
-        f"    {variables(plan)}{',' if len(plan.columns) == 1 else ''} = texts",
-        *(f"    {line}" for line in writer.lines),
-        f"    return {writer.key}, {writer.row}",
-    ]
+    texts = f"c{checked[0]}" if ascii_only and len(checked) == 1 else fstring([("", f"c{i}") for i in checked])
+    size = "len(texts)" if ascii_only else "(len(texts) if texts.isascii() else plain_size(texts))"
+    return [f"texts = {texts}", f"if len(dumps_json(texts)) != {size} + 2: {otherwise}"]

@@ -3,12 +3,12 @@
 Every reader (COPY text, pgoutput text, binlog) hands over a column's text as a str, and a `ColumnPlan` says what to write for it. `convert`
 is the authority: any text the server may send. `quick` is a Python expression for the usual texts, pasted into the table's generated
 function so that no call is made for a column; it must give exactly what `convert` gives, or raise, in which case the row takes the careful
-way.
+way. A `RowPlan` has the columns of a table, and what their rows and keys look like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -59,11 +59,11 @@ class ColumnPlan:
         schema: of its field, with optionality and default.
         convert: any text to JSON text; None where the text is the JSON text already (integers).
         quick: an expression with `$` for the text, no quotes of the kind `"`, no backslash; empty to call `convert`. Its value is put
-            through an f-string. It may use the names in `helpers`.
+            through an f-string. It may use the names in `helpers`, and variables of its own that end in `$`.
         quoted: whether `quick`'s value still needs the quotes of a JSON string. Such values hold nothing that must be escaped.
         textual: the value is a string column's text as it is; `convert` and `quick` are not needed.
         marked_up: a textual column whose texts nearly always need escapes, as JSON's do.
-        helpers: names used by `quick` and `stored`. All columns of a table share them: a name means one object in every plan (`names.py`).
+        helpers: values that `quick` and `stored` use, by names of the spelling that `connect_py.rowcode` asks for.
         snapshot: replaces `convert` for rows that COPY reads, where the reference's snapshot differs from its streaming.
         quick_copy: replaces `quick` for those rows; empty to call `snapshot`, None where `quick` gives the same for both.
         numeric: replaces `convert` where the converter wants decimals as JSON numbers (``decimal.format=NUMERIC``).
@@ -106,6 +106,42 @@ class ColumnPlan:
     def of_key(self) -> ColumnPlan:
         """The plan by which keys show the column."""
         return self.in_key or self
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """What the generator needs to know of a table.
+
+    Attributes:
+        columns: the columns of events, in order.
+        positions: of each of them in a row of the source.
+        width: the number of columns of such a row.
+        labels: each column's name as JSON text, with the colon.
+        key_labels: the same for keys, in key order.
+        key: indexes into `columns`, in key order.
+        key_head: text before a key's first value, up to the opening brace; key_end after the last.
+        numeric_key: whether decimals of keys are JSON numbers; numeric_row of rows.
+        nulls_as_defaults: whether NULL is written as the column's default.
+        key_mark: a field, as JSON text, that stands last in every key of the table; empty for none.
+    """
+
+    columns: Sequence[ColumnPlan]
+    positions: Sequence[int]
+    width: int
+    labels: Sequence[str]
+    key_labels: Sequence[str]
+    key: Sequence[int]
+    key_head: str
+    key_end: str
+    numeric_key: bool
+    numeric_row: bool
+    nulls_as_defaults: bool
+    key_mark: str = ""
+
+    @property
+    def key_tail(self) -> str:
+        """What follows the last of a key's columns."""
+        return ("," + self.key_mark if self.key and self.key_mark else self.key_mark) + self.key_end
 
 
 class Unchanged:

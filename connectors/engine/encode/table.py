@@ -7,7 +7,6 @@ Which bytes are right is `JsonConverter`'s to say (connect_py.converters.json_wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import orjson
 
@@ -17,12 +16,12 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.schema import STRING
+from connect_py.rowcode import Code
 from connectors.engine import envelope
-from connectors.engine.encode.columnwise import ColumnwiseEncoder, Encoded, null_text, plain_size, quick_quote
-from connectors.engine.encode.fused import FusedRows, FusedSource, fused_text, wanted_forms
-from connectors.engine.encode.generate import RowPlan, source_text
-from connectors.engine.encode.names import Names
-from connectors.engine.encode.plan import UNCHANGED, ColumnPlan, Stored, Text
+from connectors.engine.encode.columnwise import ColumnwiseEncoder, Encoded, plain_size, quick_quote
+from connectors.engine.encode.fused import FusedRows, FusedSource, wanted_forms, write_fused
+from connectors.engine.encode.generate import write_text_ways
+from connectors.engine.encode.plan import UNCHANGED, ColumnPlan, RowPlan, Stored, Text
 
 _BEFORE = b'"before":null,"after":'
 
@@ -103,10 +102,11 @@ class TableEncoder:
             nulls_as_defaults=encoding.nulls_as_defaults,
             key_mark=f"{quote(key_mark[0])}:{quote(key_mark[1])}" if key_mark else "",
         )
-        self.source_text = self._functions_text()
         self._slow = ColumnwiseEncoder(self._plan, self.value_schema.name or name, on_failure)
         self.skip_unchanged = skip_unchanged
-        self._functions = functions = self._compile()
+        code = self._code()
+        self._write(code)
+        self._functions = functions = code.make()
         self._text_rows: Callable[..., None] = functions["text_rows"]
         self._plain_stream: Callable[[Sequence[Text]], Encoded] = functions["plain_stream"]
         self._mixed_snapshot: Callable[[Sequence[Text]], Encoded] = functions["mixed_snapshot"]
@@ -122,35 +122,26 @@ class TableEncoder:
         """What stands before the object of a key, and of a value, where schemas go with them (a brace closes it); else nothing."""
         return self._plan.key_head[:-1].encode() if self._plan.key_end != "}" else b"", self._row_head[: -len(_BEFORE) - 1]
 
-    def _functions_text(self) -> str:
-        return source_text(self._plan)
-
-    def _compile(self) -> Mapping[str, Any]:
-        return self._names().run(self.source_text, f"<rows of {self.value_schema.name}>")
-
-    def _names(self) -> Names:
-        """Return what generated functions use."""
-        names = Names(
+    def _code(self) -> Code:
+        """Return a module that has what generated functions use, by names that nothing else can take."""
+        code = Code(f"rows of {self.value_schema.name}")
+        code.bind_all(
             {
                 "HEAD": self._row_head,
                 "QUOTE": '"',
                 "UNCHANGED": UNCHANGED,
-                "dumps": orjson.dumps,
-                "join": b"".join,
-                "careful": self._careful_row,
+                "careful_row": self._careful_row,
+                "dumps_json": orjson.dumps,
+                "join_bytes": b"".join,
                 "plain_size": plain_size,
-                "quote": quick_quote,
+                "quick_quote": quick_quote,
             }
         )
-        for index, column in enumerate(self.columns):
-            for target, plan, numeric in (("j", column, self._plan.numeric_row), ("k", column.of_key, self._plan.numeric_key)):
-                names.update(plan.helpers)
-                names.add(f"{target}convert{index}", plan.convert)
-                names.add(f"{target}snapshot{index}", plan.snapshot)
-                names.add(f"{target}numeric{index}", plan.numeric)
-                names.add(f"{target}placeholder{index}", plan.placeholder)
-                names.add(f"{target}null{index}", null_text(plan, numeric=numeric, defaults=self._plan.nulls_as_defaults))
-        return names
+        return code
+
+    def _write(self, code: Code) -> str:
+        """Write the functions; return the name of `mixed_stream`."""
+        return write_text_ways(code, self._plan)
 
     # -- bytes that a connector finds rows in ----------------------------------------------------------------------------------------
 
@@ -167,11 +158,10 @@ class TableEncoder:
         """
 
         def make(escape: bool) -> tuple[Callable[..., int], Callable[..., int]]:
-            names = self._names()
-            names.update(source.names)
-            text = fused_text(self._plan, source, stream=stream, escape=escape)
-            functions: Mapping[str, Any] = names.run(text, f"<rows of {self.value_schema.name}>")
-            return functions["records"], functions["images"]
+            code = self._code()
+            write_fused(code, self._plan, source, stream=stream, escape=escape)
+            functions = code.make()
+            return functions["append_records"], functions["append_images"]
 
         return FusedRows(make)
 

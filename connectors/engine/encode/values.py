@@ -64,14 +64,14 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
     """
 
     unscaled = _unscaled(scale)
-    number = "int($)" if scale == 0 else f"int($.replace('.', '')) if $[{-scale - 1}] == '.' else unscaled{scale}($)"
+    number = "int($)" if scale == 0 else f"int($.replace('.', '')) if $[{-scale - 1}] == '.' else unscaled_{scale}($)"
     return ColumnPlan(
         name,
         schema,
         lambda text: f'"{base64_of_integer(unscaled(text))}"',
         base64_of_expression(number) if scale >= 0 else "",
         quoted=scale >= 0,
-        helpers={"PAIRS": PAIRS, "base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
+        helpers={"PAIRS": PAIRS, "base64_of_integer": base64_of_integer, f"unscaled_{scale}": unscaled},
         stored=(Stored(f"decimal.{scale}", BASE64_OF_VARIABLE),) if scale >= 0 else (),
         numeric=lambda text: str(finite(text)),
         fallback='"AA=="',

@@ -21,7 +21,7 @@ from connectors.engine.plugins.post_processors import Fill, NotReadError, Resele
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql.binlog.rows import Meaning
+from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import JDBC, MyColumn, MyTable, quote_name

@@ -60,7 +60,7 @@ class TextResult:
         found, total = self.packets(rows, size)
         try:
             return [self._read_row(row, row.decode("latin-1")) for row in found], total
-        except (MalformedRowError, IndexError) as error:
+        except MalformedRowError as error:
             raise LostConnectionError(f"{self._where} sent a row that cannot be read: {error}") from None
 
     def packets(self, rows: int, size: int) -> tuple[list[bytes], int]:

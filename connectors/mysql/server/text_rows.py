@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 
-from connectors.engine.encode.fused import FusedSource, Single
-from connectors.engine.encode.names import Names
+from connect_py.rowcode import Code
+from connectors.engine.encode.fused import UNUSUAL, FusedSource, Single, write_texts
 from connectors.engine.encode.plan import Stored, Text
 
 #: Texts of a row, one a column.
 TextRow = tuple[Text, ...]
-#: Reads a row's bytes, given also as a str. Raises MalformedRowError, IndexError.
+#: Reads a row's bytes, given also as a str. Raises MalformedRowError.
 ReadRow = Callable[[bytes, str], TextRow]
 
 NULL = 0xFB
@@ -71,44 +71,22 @@ def row_function(characters: Sequence[bool]) -> ReadRow:
     Args:
         characters: of each column, whether its values are characters, in UTF-8.
     """
-    lines = ["def read_row(d, s):", "    p = 0"]
-    for i, is_text in enumerate(characters):
-        lines += [
-            "    size = d[p]",
-            f"    if size == {NULL}:",
-            f"        c{i} = None",
-            "        p += 1",
-            "    else:",
-            *(f"        {line}" for line in _any_value(i, is_text)),
-        ]
-    row = "(" + "".join(f"c{i}, " for i in range(len(characters))) + ")"
-    lines += ["    if p != len(d): raise MalformedRowError('a row is not as long as its packets')", f"    return {row}", ""]
-    names = Names({"MalformedRowError": MalformedRowError, "sized": _sized})
-    return names.run("\n".join(lines), "<rows of a result>")["read_row"]  # type: ignore[return-value]
+    code = Code("rows of a result")
+    row = "".join(f"c{i}, " for i in range(len(characters)))
+    write_texts(code, any_rows(characters), "read_rows", "d, s, p, end, append", [f"append(({row}))"])
+    read_rows = code.make()["read_rows"]
 
+    def read_row(data: bytes, text: str) -> TextRow:
+        rows: list[TextRow] = []
+        try:
+            read_rows(data, text, 0, len(data), rows.append)
+        except UNUSUAL as error:
+            raise MalformedRowError(f"a value cannot be read: {error}") from error
+        if len(rows) != 1:
+            raise MalformedRowError("a row is not as long as its packets")
+        return rows[0]
 
-def _any_value(i: int, is_text: bool) -> list[str]:
-    return [
-        "if size < 251:",
-        "    a = p + 1",
-        "    p = a + size",
-        "else:",
-        "    a, p = sized(d, p)",
-        f"c{i} = s[a:p]",
-        *_decoded(i, is_text),
-    ]
-
-
-def _decoded(i: int, is_text: bool) -> list[str]:
-    return [f"if not c{i}.isascii(): c{i} = d[a:p].decode('utf-8', 'replace')"] if is_text else []
-
-
-def _sized(data: bytes, at: int) -> tuple[int, int]:
-    """Return where a value of more than 250 bytes begins and ends."""
-    if data[at] not in LENGTH_SIZES:
-        raise MalformedRowError(f"{data[at]} begins no value")
-    begin = at + 1 + LENGTH_SIZES[data[at]]
-    return begin, begin + int.from_bytes(data[at + 1 : begin], "little")
+    return read_row
 
 
 def packet_size(data: bytes, at: int) -> int | None:
@@ -154,7 +132,7 @@ def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]
     return FusedSource(opening=_OPENING, loop=_LOOP, closing=_CLOSING, together=lines, stored=stored, names=_NAMES)
 
 
-def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]]) -> FusedSource:
+def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]] = ()) -> FusedSource:
     """Return the source that reads all other rows; arguments as of `usual_rows`."""
     stored = _pieces(wanted)
     single = []
@@ -180,7 +158,7 @@ def _clock(form: str, i: int) -> list[str]:
 def _read_value(i: int, is_text: bool) -> list[str]:
     return [
         "size = ord(begin)",
-        f"c{i} = read(size if size < {NULL} else sized(size, read))",
+        f"c{i} = read(size if size < {NULL} else read_size(size, read))",
         *_decode_read(i, is_text),
     ]
 
@@ -199,4 +177,4 @@ _END = "\u0100"
 _OPENING = [f"read = file_of(s + {_END!r}).read"]
 _LOOP = f"(begin := read(1)) != {_END!r}"
 _CLOSING = ["p = end"]
-_NAMES: dict[str, object] = {"file_of": partial(StringIO, newline=""), "sized": _read_size}
+_NAMES: dict[str, object] = {"file_of": partial(StringIO, newline=""), "read_size": _read_size}

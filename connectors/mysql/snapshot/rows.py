@@ -44,7 +44,7 @@ class PacketRows:
         """Return a row's values, one a column of events. Raises DataError: it is no such row."""
         try:
             return self._read_row(row, row.decode("latin-1"))
-        except (MalformedRowError, IndexError) as error:
+        except MalformedRowError as error:
             raise DataError(f"A row of {self._table.id} cannot be read: {error}") from None
 
     def records(self, rows: Sequence[bytes], source: bytes, tail: bytes) -> list[EncodedRow]:

@@ -26,10 +26,9 @@ from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.plugins.post_processors import Fill
 from connectors.engine.signal.taps import Taps
 from connectors.mysql.binlog.codes import MalformedEventError
+from connectors.mysql.binlog.columns import Meaning, event_rows
 from connectors.mysql.binlog.events import Header, Rows
-from connectors.mysql.binlog.fused import event_rows
 from connectors.mysql.binlog.rows import (
-    Meaning,
     PartialReader,
     Reader,
     partial_row_reader,

@@ -1,7 +1,7 @@
 """Columns of MySQL tables as fields of events: plans from a column's model and the options, and schema defaults. Pure.
 
 The texts are those of the text protocol in a session with the time zone UTC, characters decoded, and bytes as characters U+0000 to U+00FF;
-`binlog/rows.py` makes the same texts. Schema defaults come from the texts of DDL (`MySqlDefaultValueConverter`).
+`binlog/columns.py` makes the same texts. Schema defaults come from the texts of DDL (`MySqlDefaultValueConverter`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connect_py.data import Type
 from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connectors.engine.encode.plan import ColumnPlan, StandsForNull
-from connectors.mysql.binlog.rows import Meaning
+from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import JDBC, MyColumn, quote_name
 from connectors.mysql.types import binary, numbers, temporal, text

@@ -60,9 +60,9 @@ def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         column.name,
         INT64,
         lambda text: str(wrapped(int(text))),
-        "wrapped(int($))",
-        helpers={"wrapped": wrapped},
-        stored=(Stored("integer", "wrapped($)"),),
+        "wrapped_long(int($))",
+        helpers={"wrapped_long": wrapped},
+        stored=(Stored("integer", "wrapped_long($)"),),
         fallback="0",
     )
 
@@ -87,7 +87,7 @@ def single(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def _single(column: MyColumn) -> ColumnPlan:
-    return _float(column, FLOAT32, lambda text: json_number(float_text(float(text))), quick="number($)")
+    return _float(column, FLOAT32, lambda text: json_number(float_text(float(text))), quick="json_number($)")
 
 
 def _float(column: MyColumn, schema: Schema, convert: Convert, *, quick: str = "") -> ColumnPlan:
@@ -95,7 +95,9 @@ def _float(column: MyColumn, schema: Schema, convert: Convert, *, quick: str = "
     way."""
     if not quick:
         return ColumnPlan(column.name, schema, convert, fallback="0.0")
-    return ColumnPlan(column.name, schema, convert, quick, helpers={"number": json_number}, snapshot=convert, quick_copy="", fallback="0.0")
+    return ColumnPlan(
+        column.name, schema, convert, quick, helpers={"json_number": json_number}, snapshot=convert, quick_copy="", fallback="0.0"
+    )
 
 
 def _as_single(text: str) -> float:
@@ -105,7 +107,7 @@ def _as_single(text: str) -> float:
 
 def double(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """Return the plan of DOUBLE, with or without digits."""
-    return _float(column, FLOAT64, lambda text: json_number(double_text(float(text))), quick="number($)")
+    return _float(column, FLOAT64, lambda text: json_number(double_text(float(text))), quick="json_number($)")
 
 
 def real(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -142,8 +144,8 @@ def year(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         YEAR,
         lambda text: str(int(text) or 1900),
         snapshot=None if options.unified else lambda text: str(int(text) or 2000),
-        quick="nonzero($)",
-        helpers={"nonzero": _nonzero},
+        quick="nonzero_year($)",
+        helpers={"nonzero_year": _nonzero},
         fallback="0",
     )
 

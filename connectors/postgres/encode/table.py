@@ -20,64 +20,29 @@ import orjson
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
+from connect_py.rowcode import Code
 from connectors.engine.encode.columnwise import Encoded
-from connectors.engine.encode.generate import RowPlan, Writer, checked_variables, variables
-from connectors.engine.encode.names import Names
-from connectors.engine.encode.plan import UNCHANGED, Text
+from connectors.engine.encode.generate import escape_check, variables, write_row, write_row_loop
+from connectors.engine.encode.plan import UNCHANGED, RowPlan, Text
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.plugins.post_processors import Fill
 from connectors.postgres.encode.tuples import MARK, SHORT_MARK, read_copy_line, read_tuple, split_tuple
 
 
-def source_text(plan: RowPlan) -> str:
-    """Return the functions' text. The names it uses besides its own are given by `connectors.postgres.encode.table`."""
-    return "\n".join(
-        [
-            *_copy_rows(plan, "quick_copy_rows", nulls=False),
-            *_copy_rows(plan, "nulls_copy_rows", nulls=True),
-            *_quick_tuple(plan),
-            "",
-        ]
-    )
-
-
-def _copy_rows(plan: RowPlan, name: str, *, nulls: bool) -> list[str]:
-    writer = Writer(plan, tests=[("$ == NULL", "null")] if nulls else [])
-    return [
-        f"def {name}(lines, route, end, append):",
-        "    for line in lines:",
-        "        try:",
-        f"            {variables(plan)} = line{'.split(TAB)' if len(plan.columns) > 1 else ''}",
-        *(f"            {line}" for line in writer.lines),
-        f"            append((route, {writer.key}, join((HEAD, {writer.row}, end))))",
-        "        except (ValueError, IndexError):",
-        "            key, row = convert_line(line)",
-        "            append((route, key, join((HEAD, row, end))))",
-    ]
-
-
-def _quick_tuple(plan: RowPlan) -> list[str]:
-    writer = Writer(plan, stream=True)
+def _write_ways(code: Code, plan: RowPlan, mixed_stream: str) -> None:
+    """Write the functions for the rows that PostgreSQL sends."""
+    unpack = f"{variables(plan)} = row{'.split(TAB)' if len(plan.columns) > 1 else ''}"
+    write_row_loop(code, plan, "quick_copy_rows", unpack, careful="convert_line")
+    write_row_loop(code, plan, "nulls_copy_rows", unpack, tests=[("$ == NULL", "null")], careful="convert_line")
     targets = ["_"] * plan.width
     for index, position in enumerate(plan.positions):
         targets[position] = f"c{index}"
-    checked = checked_variables(plan)
-    check = []
-    if checked:
-        texts = checked[0] if len(checked) == 1 else 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
-        check = [
-            f"    texts = {texts}",
-            "    if len(dumps(texts)) != len(texts) + 2:",
-            f"        return mixed_stream(({variables(plan)},))",
-        ]
-    return [
-        "def quick_tuple(pieces):",
-        f"    _, {', '.join(targets)} = pieces",
-        *(f"    c{i} = c{i}[1:]" for i in range(len(plan.columns))),
-        *check,
-        *(f"    {line}" for line in writer.lines),
-        f"    return {writer.key}, {writer.row}",
+    texts = [
+        f"_, {', '.join(targets)} = pieces",
+        *(f"c{i} = c{i}[1:]" for i in range(len(plan.columns))),
+        *escape_check(plan, f"return {mixed_stream}(({variables(plan)},))", ascii_only=True),
     ]
+    write_row(code, plan, "quick_tuple", "pieces", texts, stream=True)
 
 
 _NEW, _KEY, _OLD = b"NKO"
@@ -113,13 +78,15 @@ class PostgresEncoder(TableEncoder):
         self._nulls_copy_rows: Callable[..., None] = functions["nulls_copy_rows"]
         self._quick_tuple: Callable[[list[str]], Encoded] = functions["quick_tuple"]
 
-    def _functions_text(self) -> str:
-        return super()._functions_text() + source_text(self._plan)
+    def _code(self) -> Code:
+        code = super()._code()
+        code.bind_all({"NULL": _NULL, "TAB": "\t", "convert_line": self._convert_line})
+        return code
 
-    def _names(self) -> Names:
-        names = super()._names()
-        names.update({"NULL": _NULL, "TAB": "\t", "convert_line": self._convert_line})
-        return names
+    def _write(self, code: Code) -> str:
+        mixed_stream = super()._write(code)
+        _write_ways(code, self._plan, mixed_stream)
+        return mixed_stream
 
     # -- COPY ----------------------------------------------------------------------------------------------------------------------
 

@@ -52,8 +52,8 @@ def _boolean(text: str) -> str:
 
 def _floating(schema: Schema, convert: Convert) -> Family:
     def plan(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-        helpers = {"same_in_java": _SAME_IN_JAVA, convert.__name__: convert}
-        return ColumnPlan(name, schema, convert, f"$ if same_in_java($) else {convert.__name__}($)", helpers=helpers, fallback="0.0")
+        helpers = {"same_in_java": _SAME_IN_JAVA, f"{convert.__name__}_text": convert}
+        return ColumnPlan(name, schema, convert, f"$ if same_in_java($) else {convert.__name__}_text($)", helpers=helpers, fallback="0.0")
 
     return plan
 

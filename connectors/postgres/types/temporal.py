@@ -106,13 +106,13 @@ def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         return ColumnPlan(
             name, _schema(Type.INT64, "io.debezium.time.NanoTime"), lambda text: str(micros_of_time(text) * 1000), fallback="0"
         )
-    since = "(d := datetime_of('1970-01-01 ' + $) - EPOCH)"
+    since = "(d$ := datetime_of('1970-01-01 ' + $) - EPOCH)"
     if mode == "connect" or (mode == "adaptive" and 0 <= root.typmod <= 3):
         return ColumnPlan(
             name,
             _schema(Type.INT32, TIME if mode == "connect" else "io.debezium.time.Time"),
             lambda text: str(micros_of_time(text) // 1000),
-            f"{since}.seconds * 1000 + d.microseconds // 1000",
+            f"{since}.seconds * 1000 + d$.microseconds // 1000",
             helpers=_HELPERS,
             fallback="0",
         )
@@ -120,7 +120,7 @@ def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         name,
         _schema(Type.INT64, "io.debezium.time.MicroTime"),
         lambda text: str(micros_of_time(text)),
-        f"{since}.seconds * 1000000 + d.microseconds",
+        f"{since}.seconds * 1000000 + d$.microseconds",
         helpers=_HELPERS,
         fallback="0",
     )
@@ -193,13 +193,13 @@ def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         return ColumnPlan(
             name, _schema(Type.INT64, "io.debezium.time.NanoTimestamp"), lambda text: str(nanos_of_timestamp(text)), fallback="0"
         )
-    since = "(d := datetime_of($) - EPOCH)"
+    since = "(d$ := datetime_of($) - EPOCH)"
     if mode == "connect" or (0 <= root.typmod <= 3 and mode != "microseconds"):
         return ColumnPlan(
             name,
             _schema(Type.INT64, TIMESTAMP if mode == "connect" else "io.debezium.time.Timestamp"),
             lambda text: str(millis_of_timestamp(text)),
-            f"{since}.days * 86400000 + d.seconds * 1000 + d.microseconds // 1000",
+            f"{since}.days * 86400000 + d$.seconds * 1000 + d$.microseconds // 1000",
             helpers=_HELPERS,
             fallback="0",
         )
@@ -207,7 +207,7 @@ def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         name,
         _schema(Type.INT64, "io.debezium.time.MicroTimestamp"),
         lambda text: str(micros_of_timestamp(text)),
-        f"{since}.days * 86400000000 + d.seconds * 1000000 + d.microseconds",
+        f"{since}.days * 86400000000 + d$.seconds * 1000000 + d$.microseconds",
         helpers=_HELPERS,
         fallback="0",
     )
@@ -225,9 +225,9 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         name,
         _schema(Type.STRING, "io.debezium.time.ZonedTimestamp"),
         lambda text: f'"{zoned(text)}"',
-        f"{whole}{digits}zoned{precision}($)",
+        f"{whole}{digits}zoned_{precision}($)",
         quoted=True,
-        helpers={f"zoned{precision}": zoned},
+        helpers={f"zoned_{precision}": zoned},
         fallback='"1970-01-01T00:00:00Z"',
     )
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from connect_py.api import JsonEncoding, Route
-from connectors.engine.encode.names import Names, NameTakenError
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.envelope import tail
@@ -36,32 +35,6 @@ from tests.unit.connectors.mysql.test_text_rows import value
 TAIL = tail("c", 1)
 ENCODINGS = (JsonEncoding(False, False), JsonEncoding(False, False, key_decimals_numeric=True, value_decimals_numeric=True))
 Texts = Sequence[str | None]
-
-# -- the registry ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_a_name_is_given_another_value_by_nobody() -> None:
-    names = Names({"DAYS": {1: 2}})
-    with pytest.raises(NameTakenError, match="DAYS"):
-        names.add("DAYS", {1: 2})
-    with pytest.raises(NameTakenError, match="len"):
-        names.add("len", 3)
-
-
-def test_a_name_may_be_given_the_same_value_again() -> None:
-    table = {1: 2}
-    names = Names({"DAYS": table, "NULL": "null"})
-    names.update({"DAYS": table, "NULL": "".join(["nu", "ll"])})
-    assert names.run("def f():\n    return DAYS, NULL\n", "<t>")["f"]() == (table, "null")  # type: ignore[operator]
-
-
-@pytest.mark.parametrize(
-    "text", ["def f():\n    DAYS = 1\n", "def DAYS():\n    pass\n", "def f(DAYS):\n    pass\n", "def f():\n    len = 1\n"]
-)
-def test_generated_code_hides_no_name(text: str) -> None:
-    with pytest.raises(NameTakenError):
-        Names({"DAYS": {}}).run(text, "<t>")
-
 
 # -- tables of all types ---------------------------------------------------------------------------------------------------------------
 

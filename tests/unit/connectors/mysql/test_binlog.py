@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.mysql.binlog.codes import ColumnType, EventType, MalformedEventError
+from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.binlog.events import KINDS, Gtid, Query, Rows, RowsQuery, TransactionPayload, decode_event, inner_events
 from connectors.mysql.binlog.json_text import json_double, json_text, opaque_text
-from connectors.mysql.binlog.rows import Meaning, read_images, read_pairs, row_reader
+from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader
 from connectors.mysql.binlog.table_map import StoredColumn, TableMap, described_columns
 from connectors.mysql.binlog.values import decimal_reader, stored_size
 from connectors.mysql.server.binlog_client import unpack_transaction

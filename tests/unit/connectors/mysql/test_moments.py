@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.engine.encode.plan import ColumnPlan, Stored
-from connectors.mysql.binlog.fused import _turned
+from connectors.mysql.binlog.columns import _turned
 from connectors.mysql.binlog.values import CLOCK_HIGHS, CLOCK_LOWS
 from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
