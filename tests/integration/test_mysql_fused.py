@@ -193,7 +193,7 @@ def compare_snapshot(mysql: MySqlAddress, table: CapturedTable) -> int:
             if not rows:
                 return count
             count += len(rows)
-            texts = [packets.texts(row) for row in rows]
+            texts = packets.texts(rows)
             try:
                 wanted = table.encoder.text_rows(texts, table.route, SOURCE, END)
             except ConnectError as error:

@@ -27,7 +27,7 @@ from connect_py.errors import ConfigError
 from connect_py.tls import pem_file
 from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.errors import LostConnectionError, server_error, server_error_of_packet
-from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, row_function, split_packets
+from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, rows_function, split_packets
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class TextResult:
         self._receive = receive
         self._ended = ended
         self._where = where
-        self._read_row = row_function(characters)
+        self._read_rows = rows_function(characters)
         self._data = b""
         self._at = 0
         self._done = False
@@ -59,7 +59,7 @@ class TextResult:
         """Return rows as `packets` does, but as texts."""
         found, total = self.packets(rows, size)
         try:
-            return [self._read_row(row, row.decode("latin-1")) for row in found], total
+            return self._read_rows(found), total
         except MalformedRowError as error:
             raise LostConnectionError(f"{self._where} sent a row that cannot be read: {error}") from None
 

@@ -22,8 +22,8 @@ from connectors.engine.encode.plan import Stored, Text
 
 #: Texts of a row, one a column.
 TextRow = tuple[Text, ...]
-#: Reads a row's bytes, given also as a str. Raises MalformedRowError.
-ReadRow = Callable[[bytes, str], TextRow]
+#: Reads rows' bytes. Raises MalformedRowError.
+ReadRows = Callable[[Sequence[bytes]], list[TextRow]]
 
 NULL = 0xFB
 _WHOLE_PACKET = 0xFFFFFF
@@ -65,8 +65,8 @@ def split_packets(data: bytes, at: int, append: Callable[[bytes], None], limit: 
     return at, False
 
 
-def row_function(characters: Sequence[bool]) -> ReadRow:
-    """Make the function that reads one row's texts.
+def rows_function(characters: Sequence[bool]) -> ReadRows:
+    """Make the function that reads the texts of rows.
 
     Args:
         characters: of each column, whether its values are characters, in UTF-8.
@@ -74,19 +74,20 @@ def row_function(characters: Sequence[bool]) -> ReadRow:
     code = Code("rows of a result")
     row = "".join(f"c{i}, " for i in range(len(characters)))
     write_texts(code, any_rows(characters), "read_rows", "d, s, p, end, append", [f"append(({row}))"])
-    read_rows = code.make()["read_rows"]
+    read = code.make()["read_rows"]
 
-    def read_row(data: bytes, text: str) -> TextRow:
-        rows: list[TextRow] = []
+    def read_rows(rows: Sequence[bytes]) -> list[TextRow]:
+        data = b"".join(rows)
+        found: list[TextRow] = []
         try:
-            read_rows(data, text, 0, len(data), rows.append)
+            read(data, data.decode("latin-1"), 0, len(data), found.append)
         except UNUSUAL as error:
             raise MalformedRowError(f"a value cannot be read: {error}") from error
-        if len(rows) != 1:
-            raise MalformedRowError("a row is not as long as its packets")
-        return rows[0]
+        if len(found) != len(rows):
+            raise MalformedRowError("rows are not as long as their packets")
+        return found
 
-    return read_row
+    return read_rows
 
 
 def packet_size(data: bytes, at: int) -> int | None:
@@ -118,7 +119,7 @@ def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]
     """Return the source that reads adjacent rows of which no value is NULL or longer than 250 bytes.
 
     Args:
-        characters: as of `row_function`.
+        characters: as of `rows_function`.
         wanted: the forms that the writer accepts in addition to texts, of each column (`engine/encode/fused.py`).
     """
     stored = _pieces(wanted)

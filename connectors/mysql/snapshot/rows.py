@@ -21,7 +21,7 @@ from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.locks import retry_altered_table
-from connectors.mysql.server.text_rows import SPECIAL, MalformedRowError, TextRow, any_rows, row_function, usual_rows
+from connectors.mysql.server.text_rows import SPECIAL, MalformedRowError, TextRow, any_rows, rows_function, usual_rows
 from connectors.mysql.types.columns import is_text
 
 #: Rows that are taken the careful way together when one of them is unusual.
@@ -35,15 +35,15 @@ class PacketRows:
         #: Of each column, whether its values are characters.
         self.characters = [is_text(table.model.columns[index]) for index in table.indexes]
         self._table = table
-        self._read_row = row_function(self.characters)
+        self._read_rows = rows_function(self.characters)
         self._ascii: FusedRows | None = None
         self._usual: FusedRows | None = None
         self._any: FusedRows | None = None
 
-    def texts(self, row: bytes) -> TextRow:
-        """Return a row's values, one a column of events. Raises DataError: it is no such row."""
+    def texts(self, rows: Sequence[bytes]) -> list[TextRow]:
+        """Return the values of rows, one a column of events. Raises DataError: they are no such rows."""
         try:
-            return self._read_row(row, row.decode("latin-1"))
+            return self._read_rows(rows)
         except MalformedRowError as error:
             raise DataError(f"A row of {self._table.id} cannot be read: {error}") from None
 
@@ -66,7 +66,7 @@ class PacketRows:
         for first in range(0, len(rows), _PIECE):
             piece = rows[first : first + _PIECE]
             found = self._together(piece, end) if len(piece) < len(rows) else None
-            out += table.encoder.text_rows(map(self.texts, piece), table.route, source, tail) if found is None else found
+            out += table.encoder.text_rows(self.texts(piece), table.route, source, tail) if found is None else found
         return out
 
     def _together(self, rows: Sequence[bytes], end: bytes) -> list[EncodedRow] | None:
