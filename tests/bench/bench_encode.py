@@ -35,13 +35,14 @@ from connectors.mysql.binlog.table_map import StoredColumn
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyColumn, Tables
 from connectors.mysql.position.source_info import block_schema
-from connectors.mysql.server.text_rows import any_rows, row_function
+from connectors.mysql.server.text_rows import any_rows, rows_function
 from connectors.mysql.types.base import ValueOptions as MyOptions
 from connectors.mysql.types.columns import column_plan as my_plan
 from connectors.mysql.types.columns import is_text, meaning_of
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.types.columns import PgColumn, ValueOptions, column_plan
+from tests.stored_rows import copy_line, log_image, stored_datetime, stored_decimal, stored_text, text_value, tuple_data
 
 COLUMNS = [
     PgColumn("id", 20, "int8", nullable=False),
@@ -100,20 +101,8 @@ def rows(count: int, *, kind: str = "plain") -> list[list[str | None]]:
     return out
 
 
-def copy_line(row: list[str | None]) -> bytes:
-    fields = ["\\N" if v is None else v.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n") for v in row]
-    return ("\t".join(fields) + "\n").encode()
-
-
 def insert_message(row: list[str | None]) -> bytes:
-    parts = [b"I", struct.pack(">i", 16384), b"N", struct.pack(">h", len(row))]
-    for value in row:
-        if value is None:
-            parts.append(b"n")
-        else:
-            data = value.encode()
-            parts += [b"t", struct.pack(">i", len(data)), data]
-    return b"".join(parts)
+    return b"I" + struct.pack(">i", 16384) + b"N" + tuple_data(row)
 
 
 # -- MySQL -------------------------------------------------------------------------------------------------------------------------
@@ -146,35 +135,21 @@ def mysql_row(row: list[str | None]) -> list[str | None]:
     return [*row[:6], None if row[6] is None else str(int(row[6] == "t")), row[7], row[8] and row[8].removesuffix("+00"), row[9]]
 
 
-def text_packet(row: list[str | None]) -> bytes:
-    found = b""
-    for text in row:
-        data = None if text is None else text.encode()
-        found += b"\xfb" if data is None else (bytes([len(data)]) if len(data) < 251 else b"\xfc" + struct.pack("<H", len(data))) + data
-    return found
-
-
 def image(row: list[str | None]) -> bytes:
     """Return a row as an event of the log stores it."""
-    found = sum(1 << i for i, text in enumerate(row) if text is None).to_bytes(2, "little")
-    for column, text in zip(STORED, row, strict=True):
-        if text is None:
-            continue
-        match column.type:
-            case ColumnType.LONGLONG | ColumnType.LONG | ColumnType.TINY:
-                found += int(text).to_bytes({ColumnType.LONGLONG: 8, ColumnType.LONG: 4}.get(column.type, 1), "little", signed=True)
-            case ColumnType.VARCHAR | ColumnType.BLOB:
-                found += struct.pack("<H", len(text.encode())) + text.encode()
-            case ColumnType.NEWDECIMAL:
-                whole, _, fraction = text.partition(".")
-                found += bytes([int(whole[:-9] or 0) + 128]) + int(whole[-9:]).to_bytes(4, "big") + bytes([int(fraction)])
-            case ColumnType.DATETIME2:
-                year, month, day, hour, minute, second = time.strptime(text[:19], "%Y-%m-%d %H:%M:%S")[:6]
-                packed = ((year * 13 + month) << 5 | day) << 17 | hour << 12 | minute << 6 | second
-                found += (packed + 0x8000000000).to_bytes(5, "big")
-            case _:
-                found += calendar.timegm(time.strptime(text[:19], "%Y-%m-%d %H:%M:%S")).to_bytes(4, "big")
-    return found
+    return log_image([None if text is None else stored(column, text) for column, text in zip(STORED, row, strict=True)])
+
+
+def stored(column: StoredColumn, text: str) -> bytes:
+    match column.type:
+        case ColumnType.LONGLONG | ColumnType.LONG | ColumnType.TINY:
+            return int(text).to_bytes({ColumnType.LONGLONG: 8, ColumnType.LONG: 4}.get(column.type, 1), "little", signed=True)
+        case ColumnType.VARCHAR | ColumnType.BLOB:
+            return stored_text(text, 2)
+        case ColumnType.NEWDECIMAL:
+            return stored_decimal(int(text.replace(".", "")), 12, 2)
+    moment = time.strptime(text[:19], "%Y-%m-%d %H:%M:%S")
+    return stored_datetime(moment[:6], 0, 0) if column.type is ColumnType.DATETIME2 else calendar.timegm(moment).to_bytes(4, "big")
 
 
 # -- measurement ---------------------------------------------------------------------------------------------------------------------
@@ -221,10 +196,10 @@ def mysql_ways(kind: str, data: list[list[str | None]], *, schemas: bool) -> dic
     characters = [is_text(column) for column in columns]
     texts = table.fused(any_rows(characters, table.wanted_forms), stream=False)
     log = table.fused(event_rows(STORED, meanings, range(len(columns)), table.wanted_forms), stream=True)
-    read_text, read_image = row_function(characters), row_reader(STORED, meanings, b"\xff\x03")
+    read_texts, read_image = rows_function(characters), row_reader(STORED, meanings, b"\xff\x03")
     end = table.end(b"{}", tail("r", time.time_ns()))
     rows = [mysql_row(row) for row in data]
-    packets = [text_packet(row) for row in rows]
+    packets = [b"".join(text_value(None if text is None else text.encode()) for text in row) for row in rows]
     results, events = [b"".join(part) for part in parts(packets)], [b"".join(part) for part in parts([image(row) for row in rows])]
     assert all(
         found is not None for found in (texts.records(results[0], route, "", end), log.records(events[0], route, ',"source":{', end))
@@ -233,7 +208,7 @@ def mysql_ways(kind: str, data: list[list[str | None]], *, schemas: bool) -> dic
         f"mysql text {kind}": lambda: [texts.records(part, route, "", end) for part in results],
         f"mysql log {kind}": lambda: [log.records(part, route, ',"source":{', end) for part in events],
         f"mysql log images {kind}": lambda: [log.images(part) for part in events],
-        f"mysql text to texts {kind}": lambda: [read_text(packet, packet.decode("latin-1")) for packet in packets],
+        f"mysql text to texts {kind}": lambda: [read_texts(part) for part in parts(packets)],
         f"mysql log to texts {kind}": lambda: [read_images(read_image, part) for part in events],
     }
 
