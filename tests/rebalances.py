@@ -84,7 +84,7 @@ class Group:
     """
 
     def __init__(self, leaders: Leaders) -> None:
-        self._leaders = leaders
+        self.leaders = leaders
         self.members: dict[str, Member] = {}
         self.configured: dict[str, int] = {}
         self.leader = ""
@@ -104,7 +104,10 @@ class Group:
         return self.members.pop(member)
 
     def rebalance(self, unreached: Sequence[str] = ()) -> Mapping[str, GroupAssignment]:
-        """Compute a round. Members that it does not reach stay as they are."""
+        """Compute a round. Members that it does not reach stay as they are.
+
+        Nothing may be assigned that still runs somewhere: members carry a round out in any order.
+        """
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
         self.generation += 1
@@ -113,9 +116,11 @@ class Group:
             member: WorkerState(f"http://{state.worker}/", 0, state.running, details=WorkerDetails(draining=state.draining))
             for member, state in self.members.items()
         }
-        self.sent = self._leaders(
+        self.sent = self.leaders(
             Request(leader.worker, self.leader, states, dict(self.configured), self.generation, leader.completed, self.now_ms)
         )
+        running = self.owners().keys()
+        assert [item for sent in self.sent.values() for item in sent.assigned if item in running] == []
         for member, state in self.members.items():
             if member not in unreached:
                 state.running = merge(state.running, self.sent[member], GroupProtocol.SESSIONED)

@@ -15,7 +15,7 @@ ours finds a balanced group. Three things are better:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from connect_py.group.balance import deal, hand_out, surplus
@@ -33,7 +33,7 @@ class Memory:
         previous: what the group should be running, including what is lost.
         revoked: what the last round revoked.
         generation: of the last round.
-        members: of the last round.
+        members: of the last round, with their addresses; without those that drained.
         owners: who last was to run what: member id and address. Lost work stays in it.
         candidates: members without work that were seen during a delay; they get the lost work at its end.
         scheduled_ms: when the delay ends; None when there is none.
@@ -45,7 +45,7 @@ class Memory:
     previous: frozenset[Item] = frozenset()
     revoked: frozenset[Item] = frozenset()
     generation: int = -1
-    members: frozenset[str] = frozenset()
+    members: Mapping[str, str] = field(default_factory=dict)
     owners: dict[Item, tuple[str, str]] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)
     scheduled_ms: int | None = None
@@ -67,6 +67,10 @@ class Round:
         created: work that nobody had.
         deleted: work that is no longer configured.
         duplicated: work that more than one member ran.
+        joined: addresses of members that the last round did not have; empty for a leader's first round.
+        left: addresses of members that the last round had; empty for a leader's first round.
+        draining: addresses of members that end.
+        delay_ms: after which all members join again; 0 for never.
     """
 
     assigned: Mapping[str, Allocation]
@@ -77,6 +81,34 @@ class Round:
     created: frozenset[Item]
     deleted: frozenset[Item]
     duplicated: frozenset[Item]
+    joined: Sequence[str]
+    left: Sequence[str]
+    draining: Sequence[str]
+    delay_ms: int
+
+    def summary(self) -> str:
+        """Say in one line who came and went, what moves, and what waits for whom."""
+        parts = [
+            f"{text} {', '.join(addresses)}"
+            for text, addresses in (("joined:", self.joined), ("left:", self.left), ("ending:", self.draining))
+            if addresses
+        ]
+        started = {item for work in self.assigned.values() for item in work}
+        stopped = {item for work in self.revoked.values() for item in work}
+        for text, items in (
+            ("started:", started),
+            ("stopped:", stopped),
+            ("of it not configured:", stopped & self.deleted),
+            ("of it run twice:", stopped & self.duplicated),
+        ):
+            if items:
+                parts.append(f"{text} {_count(Allocation.of(items))}")
+        if self.waiting:
+            owners = sorted({self.lost[item] or "an unknown worker" for item in self.waiting})
+            parts.append(f"{_count(Allocation.of(self.waiting))} wait up to {self.delay_ms / 1000:g} s for {', '.join(owners)}")
+        elif self.delay_ms:
+            parts.append(f"balance waits for {self.delay_ms / 1000:g} s")
+        return f"{len(self.assigned)} workers; {'; '.join(parts) or 'nothing moves'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +178,9 @@ class CooperativeRounds:
         counts = Counter(item for work in running.values() for item in work)
         active, wanted = frozenset(counts), frozenset(configured)
 
+        before: Mapping[str, str] = memory.members
         if memory.generation != completed_generation:  # the last round was not delivered
-            memory.previous = frozenset()
+            memory.previous, before = frozenset(), {}
         if memory.revoked & active:  # it was delivered, and not carried out by all
             memory.previous = active
         deleted = (memory.previous | active) - wanted
@@ -162,10 +195,10 @@ class CooperativeRounds:
         staying = {member: work for member, work in running.items() if member not in draining}
         loads = _Loads.of(staying, taken)
 
-        returned = self._give_back(lost, members, staying, loads)
+        returned = self._give_back(lost, members, loads)
         handed_over = {item for item in lost if item in memory.owners and memory.owners[item][0] in draining}
         absent = lost - returned - handed_over
-        reassigned = self._handle_lost(absent, loads, now_ms)
+        reassigned = self._handle_lost(absent, members, loads, now_ms)
         if memory.delay_ms:
             memory.has_revoked = False
         elif staying:
@@ -186,14 +219,15 @@ class CooperativeRounds:
             created=created,
             deleted=deleted,
             duplicated=duplicated,
+            joined=[state.url for member, state in members.items() if before and member not in before and member not in draining],
+            left=[url for member, url in before.items() if member not in members],
+            draining=[members[member].url for member in draining],
+            delay_ms=memory.delay_ms,
         )
 
-    def _give_back(
-        self, lost: frozenset[Item], members: Mapping[str, WorkerState], staying: Mapping[str, Allocation], loads: _Loads
-    ) -> frozenset[Item]:
+    def _give_back(self, lost: frozenset[Item], members: Mapping[str, WorkerState], loads: _Loads) -> frozenset[Item]:
         """Give lost work to the one worker that has joined under the address of its missing owner; return that work."""
-        addresses = Counter(state.url for state in members.values())
-        by_address = {members[member].url: member for member in staying if addresses[members[member].url] == 1}
+        by_address = {url: member for url, member in _by_address(members).items() if member in loads.connectors}
         returned: dict[str, list[Item]] = {}
         for item in lost:
             owner, url = self.memory.owners.get(item, ("", ""))
@@ -203,18 +237,18 @@ class CooperativeRounds:
             loads.deal([member], _sorted(items))
         return frozenset(item for items in returned.values() for item in items)
 
-    def _handle_lost(self, lost: frozenset[Item], loads: _Loads, now_ms: int) -> frozenset[Item]:
+    def _handle_lost(self, lost: frozenset[Item], members: Mapping[str, WorkerState], loads: _Loads, now_ms: int) -> frozenset[Item]:
         """Return the lost work that is handed out as if it were new."""
-        memory, members = self.memory, loads.connectors.keys()
+        memory, back = self.memory, _by_address(members)
         if not lost and not memory.has_revoked:
             self._end_delay()
             return frozenset()
-        if memory.scheduled_ms is None and memory.members <= members:
+        if memory.scheduled_ms is None and all(member in members or url in back for member, url in memory.members.items()):
             return lost  # everyone is here: someone missed an assignment (KAFKA-9848)
         if self._max_delay_ms == 0:
             return lost  # KAFKA-15693
         if memory.scheduled_ms is not None and now_ms >= memory.scheduled_ms:
-            present = [member for member in memory.candidates if member in members]
+            present = [member for member in memory.candidates if member in loads.connectors]
             loads.deal(present, _sorted(lost)) if present else None
             self._end_delay()
             memory.has_revoked = False
@@ -265,7 +299,13 @@ class CooperativeRounds:
         memory.previous = frozenset(owners) - memory.revoked | lost  # lost work stays until it is seen running
         memory.owners = {item: memory.owners[item] for item in lost if item in memory.owners} | owners
         memory.generation = generation
-        memory.members = frozenset(members) - draining
+        memory.members = {member: state.url for member, state in members.items() if member not in draining}
+
+
+def _by_address(members: Mapping[str, WorkerState]) -> dict[str, str]:
+    """Return members by address, without addresses that several have: such workers were set up wrongly, and it says nothing."""
+    counts = Counter(state.url for state in members.values())
+    return {state.url: member for member, state in members.items() if counts[state.url] == 1}
 
 
 def _sorted(*sets: Iterable[Item]) -> Allocation:
@@ -274,6 +314,11 @@ def _sorted(*sets: Iterable[Item]) -> Allocation:
     return Allocation(
         tuple(item for part in parts for item in sorted(part.connectors)), tuple(item for part in parts for item in sorted(part.tasks))
     )
+
+
+def _count(work: Allocation) -> str:
+    counts = (("connector", len(work.connectors)), ("task", len(work.tasks)))
+    return " and ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts if count)
 
 
 def _without(work: Allocation, taken: Set[Item]) -> Allocation:

@@ -5,6 +5,7 @@ The situations are those of Kafka's `IncrementalCooperativeAssignorTest` and of 
 
 import pytest
 
+from connect_py.group.cooperative import Round
 from connect_py.group.protocol import Allocation, GroupAssignment, TaskId
 from tests.rebalances import Group, OurLeaders, work
 
@@ -38,6 +39,14 @@ def sent_to(group: Group, worker: str) -> GroupAssignment:
 def delay_ms(group: Group) -> int:
     (delay,) = {sent.delay_ms for sent in group.sent.values()}
     return delay
+
+
+def last_round(group: Group) -> Round:
+    leaders = group.leaders
+    assert isinstance(leaders, OurLeaders)
+    found = leaders.assignors[group.members[group.leader].worker].last_round
+    assert found is not None
+    return found
 
 
 def is_quiet(group: Group) -> bool:
@@ -383,10 +392,7 @@ def test_the_work_of_others_that_are_missing_still_waits() -> None:
     group.rebalance()
     assert set(sent_to(group, "w2").assigned) == set(back.running)
     assert delay_ms(group) == 300_000
-    leaders = group._leaders
-    assert isinstance(leaders, OurLeaders)
-    found = leaders.assignors["w1"].last_round
-    assert found is not None
+    found = last_round(group)
     assert found.waiting == set(lost.running)
     assert {found.lost[item] for item in found.waiting} == {"http://w3/"}
 
@@ -423,6 +429,23 @@ def test_a_worker_that_drains_while_it_runs_is_taken_everything_first() -> None:
     assert group.counts() == ([1], [4])
 
 
+@pytest.mark.parametrize("drains", [True, False])
+def test_a_drain_or_a_quick_return_after_a_revoking_round_begins_no_delay(drains: bool) -> None:
+    group = settled("w1", "w2", a=8)
+    group.join("w3")
+    group.rebalance()
+    assert any(sent.revoked for sent in group.sent.values())
+    state = group.members[member_of(group, "w2")]
+    if drains:
+        state.running, state.draining = NOTHING, True
+    else:
+        group.leave(member_of(group, "w2"))
+        group.join("w2")
+    group.rebalance()
+    assert delay_ms(group) == 0
+    assert sum(group.counts()[1]) == 8
+
+
 def test_when_all_drain_no_one_gets_anything() -> None:
     group = settled("w1", "w2", a=4)
     for state in group.members.values():
@@ -434,3 +457,33 @@ def test_when_all_drain_no_one_gets_anything() -> None:
     group.join("w3")
     group.rebalance()
     assert group.counts() == ([1], [4])
+
+
+def test_a_round_says_who_came_and_went_what_moves_and_what_waits_for_whom() -> None:
+    group = group_of("w1", "w2", max_delay_ms=8_000, a=2, b=2)
+    said = []
+
+    def note() -> None:
+        group.rebalance()
+        said.append(last_round(group).summary())
+
+    note()
+    group.join("w3")
+    note()
+    note()
+    note()
+    group.leave(member_of(group, "w2"))
+    del group.configured["a"]
+    note()
+    group.now_ms += 8_000
+    group.members[member_of(group, "w3")].draining = True
+    note()
+    assert said == [
+        "2 workers; started: 2 connectors and 4 tasks",
+        "3 workers; joined: http://w3/; stopped: 1 task",
+        "3 workers; started: 1 task",
+        "3 workers; nothing moves",
+        "2 workers; left: http://w2/; stopped: 1 connector and 2 tasks; of it not configured: 1 connector and 2 tasks; "
+        "1 connector and 1 task wait up to 8 s for http://w2/",
+        "2 workers; ending: http://w3/; started: 1 connector and 1 task",
+    ]
