@@ -10,7 +10,7 @@ keeps what one task knows of its tables and makes it give way or go back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,7 +23,7 @@ from spark_sink.sql.merge import Shape
 from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.tables.table_stats import Activity
 from spark_sink.tables.watermark import Watermark
-from spark_sink.types.columns import quote
+from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import Array, Map, Struct, Type, path_sql, type_text
 
 if TYPE_CHECKING:
@@ -249,6 +249,21 @@ def _type_tree(type_: DataType) -> Type:
             return Map(_type_tree(type_.keyType), _type_tree(type_.valueType))
         case _:
             return str(type_.simpleString())
+
+
+def columns_sql(columns: Mapping[str, str], required: Collection[str], comments: Mapping[str, str]) -> str:
+    """Return the columns of a CREATE TABLE."""
+    return ", ".join(
+        f"{quote(column)} {type_}"
+        + (" NOT NULL" if column in required else "")
+        + (f" COMMENT {literal(comments[column])}" if column in comments else "")
+        for column, type_ in columns.items()
+    )
+
+
+def properties_sql(properties: Mapping[str, str]) -> str:
+    """Return a table's properties as TBLPROPERTIES has them, with parentheses."""
+    return f"({', '.join(f'{literal(key)} = {literal(value)}' for key, value in properties.items())})"
 
 
 def evolution_sql(table: str, evolution: Evolution) -> Iterator[str]:

@@ -23,11 +23,21 @@ from spark_sink.config.layout import Layout, partition_sql
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql, overwrite_sql
-from spark_sink.tables.base import Extent, Ledger, TableState, Writer, evolution_sql, state_of, tables_of_catalog
+from spark_sink.tables.base import (
+    Extent,
+    Ledger,
+    TableState,
+    Writer,
+    columns_sql,
+    evolution_sql,
+    properties_sql,
+    state_of,
+    tables_of_catalog,
+)
 from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.tables.table_stats import Activity, activity_of_metrics
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
-from spark_sink.types.columns import literal, quote
+from spark_sink.types.columns import quote
 from spark_sink.types.trees import leaves, parse_type
 
 if TYPE_CHECKING:
@@ -154,15 +164,9 @@ class DeltaTables:
     ) -> TableState:
         if self._root is None and name.parts[:-1]:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(quote(part) for part in (self._catalog, *name.parts[:-1]))}")
-        lines = [
-            f"{quote(column)} {type_}"
-            + (" NOT NULL" if column in required else "")
-            + (f" COMMENT {literal(comments[column])}" if column in comments else "")
-            for column, type_ in columns.items()
-        ]
-        properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in self._properties.items())
+        defined = columns_sql(columns, required, comments)
         self._spark.sql(
-            f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING delta {_laid_out(layout)} TBLPROPERTIES ({properties})"
+            f"CREATE TABLE {self._quoted(name)} ({defined}) USING delta {_laid_out(layout)} TBLPROPERTIES {properties_sql(self._properties)}"
         )
         self._known[name] = _Known(0, Applied(Watermark()))
         self._counted[name] = 0
@@ -174,8 +178,7 @@ class DeltaTables:
         properties = {f"delta.feature.{feature}": "supported" for type_, feature in _FEATURES.items() if type_ in added}
         properties |= {_WIDENING: "true"} if evolution.widened else {}
         if properties:
-            pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
-            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})")
+            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES {properties_sql(properties)}")
         for statement in evolution_sql(table, evolution):
             self._spark.sql(statement)
 
@@ -299,8 +302,7 @@ class DeltaTables:
         }
         if applied.watermark.snapshots:
             values[SNAPSHOTS_BEGUN + self._connector] = applied.watermark.snapshots_json()
-        pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(values)}")
 
     @contextlib.contextmanager
     def _identity(self, applied: Applied, commit_id: str) -> Iterator[None]:

@@ -24,7 +24,17 @@ from spark_sink.config.layout import Layout, partition_sql
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql
-from spark_sink.tables.base import Extent, Ledger, TableState, Writer, evolution_sql, state_of, tables_of_catalog
+from spark_sink.tables.base import (
+    Extent,
+    Ledger,
+    TableState,
+    Writer,
+    columns_sql,
+    evolution_sql,
+    properties_sql,
+    state_of,
+    tables_of_catalog,
+)
 from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.tables.table_stats import SUMMARY_KEYS, Activity, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Stored, Watermark, newest_stored
@@ -147,12 +157,7 @@ class IcebergTables:
         if name.parts[:-1]:
             namespace = ".".join(quote(part) for part in (self._catalog, *name.parts[:-1]))
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-        lines = [
-            f"{quote(column)} {type_}"
-            + (" NOT NULL" if column in required else "")
-            + (f" COMMENT {literal(comments[column])}" if column in comments else "")
-            for column, type_ in columns.items()
-        ]
+        defined = columns_sql(columns, required, comments)
         # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file. Let alone, each task would
         # note deletes in a file of its own for every data file that it meets, which for random keys are all that there are.
         alone = {"write.merge.distribution-mode": "none", "write.delete.granularity": "partition"}
@@ -162,9 +167,8 @@ class IcebergTables:
             chosen["format-version"] = str(max(_VARIANTS_SINCE, int(chosen["format-version"])))
         if _has_variant(columns, within=True):
             chosen = _WITHOUT_VECTORS | chosen
-        properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in chosen.items())
         parts = f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
-        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg {parts} TBLPROPERTIES ({properties})")
+        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({defined}) USING iceberg {parts} TBLPROPERTIES {properties_sql(chosen)}")
         if layout.cluster:
             order = ", ".join(quote(column) for column in layout.cluster)
             distributed = "DISTRIBUTED BY PARTITION LOCALLY " if parts else ""
@@ -180,8 +184,7 @@ class IcebergTables:
             if version < _VARIANTS_SINCE:
                 self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ('format-version' = '{_VARIANTS_SINCE}')")
         if _has_variant(evolution.added, within=True):
-            pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in _WITHOUT_VECTORS.items())
-            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(_WITHOUT_VECTORS)}")
         for statement in evolution_sql(self._quoted(name), evolution):
             self._spark.sql(statement)
 
@@ -331,8 +334,7 @@ class IcebergTables:
             values[SNAPSHOTS_BEGUN + self._connector] = known.stored.watermark.snapshots_json()
         if known.head is not None:
             values[self._snapshot_key] = str(known.head)
-        pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(values)}")
 
     def _drop(self, name: TableName, branch: str) -> None:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} DROP BRANCH IF EXISTS {quote(branch)}")
