@@ -31,9 +31,8 @@ from spark_sink.read.reader import Prefetch, Reader
 from spark_sink.routing import TableName
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
 from spark_sink.tables.base import Tables, TableSetBack, Writer
-from spark_sink.tables.maintenance import MaintenancePolicy, MaintenanceSchedule
 from spark_sink.tables.open import open_tables
-from spark_sink.tables.table_stats import StatsSchedule
+from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule, StatsSchedule
 from spark_sink.write.batches import Batches
 from spark_sink.write.lanes import Lanes, Sessions, SparkLane
 

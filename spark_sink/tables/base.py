@@ -20,8 +20,7 @@ from spark_sink.config.layout import Layout
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape
-from spark_sink.tables.maintenance import MaintenancePolicy
-from spark_sink.tables.table_stats import Activity
+from spark_sink.tables.upkeep import Activity, MaintenancePolicy
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import Array, Map, Struct, Type, path_sql, type_text

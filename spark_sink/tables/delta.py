@@ -34,8 +34,7 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
-from spark_sink.tables.maintenance import MaintenancePolicy
-from spark_sink.tables.table_stats import Activity, activity_of_metrics
+from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
 from spark_sink.types.columns import quote
 from spark_sink.types.trees import leaves, parse_type
@@ -164,10 +163,8 @@ class DeltaTables:
     ) -> TableState:
         if self._root is None and name.parts[:-1]:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(quote(part) for part in (self._catalog, *name.parts[:-1]))}")
-        defined = columns_sql(columns, required, comments)
-        self._spark.sql(
-            f"CREATE TABLE {self._quoted(name)} ({defined}) USING delta {_laid_out(layout)} TBLPROPERTIES {properties_sql(self._properties)}"
-        )
+        using = f"USING delta {_laid_out(layout)} TBLPROPERTIES {properties_sql(self._properties)}"
+        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({columns_sql(columns, required, comments)}) {using}")
         self._known[name] = _Known(0, Applied(Watermark()))
         self._counted[name] = 0
         return TableState(dict(columns), Watermark())

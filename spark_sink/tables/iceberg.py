@@ -35,8 +35,7 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
-from spark_sink.tables.maintenance import MaintenancePolicy
-from spark_sink.tables.table_stats import SUMMARY_KEYS, Activity, activity_of_snapshots, line_of
+from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Stored, Watermark, newest_stored
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import leaves, parse_type

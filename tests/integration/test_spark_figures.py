@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_sink.routing import TableName
-from spark_sink.tables.maintenance import MaintenancePolicy
+from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 

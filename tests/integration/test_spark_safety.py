@@ -14,8 +14,8 @@ from spark_sink.config.sink_config import parse
 from spark_sink.connector import SparkLakehouseSink
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Writer
-from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.tables.open import open_tables
+from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, both_formats, event, iceberg_and_long_delta
 

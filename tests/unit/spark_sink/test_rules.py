@@ -24,7 +24,7 @@ from spark_sink.sql.evolve import Rules, adapt_schema, allows, in_order_of, plan
 from spark_sink.sql.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
 from spark_sink.sql.record_schema import MAX_DEPTH, Form, parse_head, read_schemas
 from spark_sink.tables.base import evolution_sql
-from spark_sink.tables.maintenance import MaintenanceSchedule
+from spark_sink.tables.upkeep import MaintenanceSchedule
 from spark_sink.tables.watermark import Watermark, newest_stored
 from spark_sink.types.columns import TypeOptions, column_type, literal, quote
 from spark_sink.types.trees import parse_type, type_text

@@ -28,7 +28,7 @@ from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from spark_sink.figures import Counts, SinkFigures
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Extent
-from spark_sink.tables.table_stats import Activity, StatsSchedule, activity_of_metrics, activity_of_snapshots
+from spark_sink.tables.upkeep import Activity, StatsSchedule, activity_of_metrics, activity_of_snapshots
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
