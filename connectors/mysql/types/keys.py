@@ -40,7 +40,9 @@ _INTEGERS = _LONGS | {
 _REALS = frozenset(("FLOAT", "DOUBLE", "DOUBLE PRECISION", "REAL", "FLOAT4", "FLOAT8"))
 _DECIMALS = frozenset(("DECIMAL", "NUMERIC", "DEC", "FIXED"))
 _JAVA_TIMES = {"DATE": LOCAL_DATE, "DATETIME": "java.sql.Timestamp", "TIMESTAMP": "java.sql.Timestamp", "TIME": DURATION}
-_BYTES = frozenset(("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
+_BYTES = frozenset(("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "LONG VARBINARY"))
+#: MariaDB's. A text that is compared with one of these is first made a value of its type, in whose order they are kept.
+_ADDRESSES = frozenset(("UUID", "INET4", "INET6"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def chunk_key(column: MyColumn) -> ChunkKey | None:
         return ChunkKey(column, name, f"{name} + 0", lambda text: str(_enum_number(column, text)))
     if kind == "SET":
         return ChunkKey(column, name, f"{name} + 0", lambda text: str(_set_number(column, text)))
-    if is_text(column) and kind != "JSON":
+    if kind in _ADDRESSES or (is_text(column) and kind != "JSON"):
         return ChunkKey(column, name, name, text_literal)
     return None
 
@@ -102,13 +104,14 @@ def cut_key(column: MyColumn, charset: str) -> ChunkKey | None:
     """Return the key by which a column cuts chunks of an initial snapshot, whose boundaries must be found again exactly, and in an index.
 
     Characters are therefore bytes of the column's own character set, since some have no counterpart in another; and no column is taken
-    whose comparison keeps the server from its index (ENUM, SET), or that may compare otherwise than it sorts (YEAR 0, digits of FLOAT).
+    whose comparison keeps the server from its index (ENUM, SET), or that may compare otherwise than it sorts (YEAR 0, digits of FLOAT), or
+    that another release of the server sorts otherwise (UUID: MDEV-29959).
 
     Args:
         charset: of the column's characters, empty for other types.
     """
     kind = column.base_type
-    if kind == "YEAR" or kind in _REALS or kind in ("ENUM", "SET"):
+    if kind in {"YEAR", "ENUM", "SET", *_REALS, *_ADDRESSES}:
         return None
     found = chunk_key(column)
     if found is None or not is_text(column):
