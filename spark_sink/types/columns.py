@@ -107,7 +107,7 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
     """
     found = _type_of(schema, options, depth)
     nested = schema.get("type") in ("struct", "map", "array") and found.spark.startswith(("struct<", "map<", "array<"))
-    if options.nested_as_variant and nested and not str(schema.get("name")).startswith(_GEOMETRY):
+    if options.nested_as_variant and nested and not str(schema.get("name")).startswith((_GEOMETRY, _SPARSE_VECTOR)):
         return ColumnType(found.read, "variant", lambda value: f"to_variant_object({found.convert(value)})")
     return found
 
@@ -154,6 +154,7 @@ def logical_type(name: str, options: TypeOptions) -> ColumnType | None:
 
 
 _GEOMETRY = "io.debezium.data.geometry."
+_SPARSE_VECTOR = "io.debezium.data.SparseDoubleVector"
 
 _PLAIN = {
     "boolean": "boolean",
@@ -247,6 +248,17 @@ def _variable_scale(options: TypeOptions) -> ColumnType:
         return text if options.variable_decimal == "string" else f"CAST({text} AS {options.variable_decimal})"
 
     return ColumnType("struct<`scale`:int,`value`:binary>", options.variable_decimal, convert)
+
+
+def _sparse_vector(options: TypeOptions) -> ColumnType:
+    """Return the type of pgvector's sparsevec, whose map is pairs in JSON, since its keys are numbers; a variant cannot hold such a map."""
+    read = "struct<`dimensions`:int,`vector`:array<array<double>>>"
+
+    def convert(value: str) -> str:
+        numbers = f"map_from_entries(transform({value}.`vector`, p -> struct(CAST(p[0] AS INT), p[1])))"
+        return f"IF({value} IS NULL, NULL, named_struct('dimensions', {value}.`dimensions`, 'vector', {numbers}))"
+
+    return ColumnType(read, "struct<`dimensions`:int,`vector`:map<int,double>>", convert)
 
 
 def _bits(length: int) -> ColumnType:
@@ -372,6 +384,7 @@ _LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
     "io.debezium.time.MicroDuration": _simple("bigint", "bigint"),
     "io.debezium.time.NanoDuration": _simple("bigint", "bigint", "({} div 1000L)".format),
     "io.debezium.data.VariableScaleDecimal": _variable_scale,
+    _SPARSE_VECTOR: _sparse_vector,
     "io.debezium.data.Json": _json,
     "io.debezium.data.Uuid": _TEXT,
     "io.debezium.data.Xml": _TEXT,

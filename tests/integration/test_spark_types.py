@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import json
 import random
 from collections.abc import Sequence
 from decimal import Context, Decimal
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from connect_py.converters.json_schema import schema_to_json
 from connect_py.data.schema import decimal_to_bytes
+from connectors.postgres.types.extensions import SPARSE_VECTOR
 from spark_sink.sql.record_schema import MAX_DEPTH
 from spark_sink.types.columns import TypeOptions, column_type, literal
 
@@ -74,6 +77,16 @@ def test_decimals_of_variable_scale_are_plain_text(held_spark: Any) -> None:
     texts.append('{"scale":-3,"value":"BQ=="}')
     got = converted(held_spark, {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}, [*texts, "null"])
     assert got == [*values, "5000", None]
+
+
+def test_sparse_vectors_are_maps_by_index(held_spark: Any) -> None:
+    schema = json.loads(schema_to_json(SPARSE_VECTOR))
+    texts = ['{"dimensions":5,"vector":[[1,1.5],[3,-2.0E-7]]}', '{"dimensions":9,"vector":[]}', "null"]
+    wanted = [{"dimensions": 5, "vector": {1: 1.5, 3: -2e-7}}, {"dimensions": 9, "vector": {}}, None]
+    for options in (TypeOptions(), TypeOptions(nested_as_variant=True)):
+        assert [row and row.asDict() for row in converted(held_spark, schema, texts, options)] == wanted
+    several = converted(held_spark, {"type": "array", "items": schema}, [f"[{','.join(texts)}]"])
+    assert [row and row.asDict() for row in several[0]] == wanted
 
 
 @pytest.mark.parametrize("scale", [0, 3, 30, -2])
