@@ -136,7 +136,7 @@ def _time_default(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     return value
 
 
-_FAMILIES: dict[str, Family] = {**numbers.FAMILIES, **text.FAMILIES, **temporal.FAMILIES, **binary.FAMILIES}
+FAMILIES: dict[str, Family] = {**numbers.FAMILIES, **text.FAMILIES, **temporal.FAMILIES, **binary.FAMILIES}
 _PADDED = frozenset(("CHAR", "CHARACTER"))
 _TEXTUAL = frozenset((*text.CHARACTER_TYPES, *text.TEXT_TYPES))
 
@@ -150,7 +150,7 @@ def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
     if options.unified and is_octets(column):
         # as the server itself makes it, and shows it to a snapshot
         column = replace(column, type_name="BINARY" if column.base_type in _PADDED else "VARBINARY")
-    family = _FAMILIES.get(column.base_type)
+    family = FAMILIES.get(column.base_type)
     if family is None:
         return None
     plan = family(column, options)

@@ -60,7 +60,7 @@ VISIBLE_WAIT_SECONDS = 1.0
 #: What a Java number, UUID or date can hold: no infinity, no NaN, no date before Christ.
 _PLAIN = re.compile(r"[0-9A-Za-z.+-]+")
 #: Types whose values pgjdbc gives as these classes (`PostgresConnection.getColumnValue`); all others become texts.
-_JAVA_CLASSES = {
+JAVA_CLASSES = {
     "int2": "java.lang.Integer",
     "int4": "java.lang.Integer",
     "int8": "java.lang.Long",
@@ -305,7 +305,7 @@ def _stored(key: Sequence[PgColumn], values: Sequence[str | None]) -> StoredKey:
 
 def _java_value(column: PgColumn, text: str) -> JavaValue:
     name = column.base_types[-1].name if column.base_types else column.type_name
-    java_class = _JAVA_CLASSES.get(name, STRING)
+    java_class = JAVA_CLASSES.get(name, STRING)
     if java_class == "[B" and text.startswith("\\x"):
         return JavaValue(java_class, text)
     if not _PLAIN.fullmatch(text) or text.lower().lstrip("-") in ("infinity", "nan"):

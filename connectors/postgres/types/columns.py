@@ -150,7 +150,7 @@ def array_of_unknown(name: str, type_name: str, element: ColumnPlan) -> ColumnPl
 
 __all__ = ["IDENTITY_DEFAULT", "BaseType", "PgColumn", "ValueOptions", "column_plan"]
 
-_FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, Family] = {
     **numbers.NUMBERS,
     **text.TEXTS,
     **temporal.TEMPORAL,
@@ -187,7 +187,7 @@ def _scalar(name: str, root: RootType, options: ValueOptions) -> ColumnPlan | No
     """Return the plan of a value; of a type that has no form of its own only where unknown types are wanted."""
     if root.enum_labels:
         return text.enum(name, root, options)
-    family = (temporal.ISO_TIMES.get(root.name) if options.time_mode == "isostring" else None) or _FAMILIES.get(root.name)
+    family = (temporal.ISO_TIMES.get(root.name) if options.time_mode == "isostring" else None) or FAMILIES.get(root.name)
     if family is not None:
         return family(name, root, options)
     return unknown(name, extensions.SHAPES.get(root.name, str), options) if options.include_unknown else None
@@ -199,7 +199,7 @@ def _array(name: str, root: RootType, options: ValueOptions) -> ColumnPlan | Non
         return None
     if kind.name == "bit":
         return binary.bits_array(name, root, options)
-    known = kind.category == "e" or (kind.name in _FAMILIES and kind.category != "d")
+    known = kind.category == "e" or (kind.name in FAMILIES and kind.category != "d")
     element = _scalar(name, RootType(kind.name, root.typmod, root.enum_labels), options) if known or options.include_unknown else None
     if element is None:
         return None
