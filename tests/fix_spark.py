@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BadRecord
 from connect_py.plugins.registry import Plugins
-from connect_py.task.record_conversion import WorkerConversion
+from connect_py.task.chain import WorkerConversion
 from spark_sink.config.sink_config import parse
 from spark_sink.spark.session import open_session
 from spark_sink.task import SparkLakehouseSinkTask

@@ -1,8 +1,12 @@
-"""Names as Avro takes them (`io.debezium.schema.SchemaNameAdjuster`; `schema.name.adjustment.mode`, `field.name.adjustment.mode`)."""
+"""Names as Avro and Protobuf accept them: what connectors adjust (`io.debezium.schema.SchemaNameAdjuster`; `schema.name.adjustment.mode`,
+`field.name.adjustment.mode`) and what converters scrub (`AvroData.doScrubName`, `ProtobufData.doScrubName`).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from urllib.parse import quote_plus
 
 
 def _unchanged(name: str, more: str) -> str:
@@ -39,3 +43,36 @@ def _unit(unit: int) -> str:
 
 #: Mode → function of a name and the punctuation that may follow its first character ("." in full names, none in names of fields).
 ADJUSTMENTS: Mapping[str, Callable[[str, str], str]] = {"none": _unchanged, "avro": _avro, "avro_unicode": _avro_unicode}
+
+
+_VALID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VALID_WITHOUT_UNDERSCORE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+def scrub_name(name: str, *, underscore_first: bool = True) -> str:
+    """Return a simple name whose other characters are URL-encoded, with underscores for the percent signs; an x before a leading digit.
+
+    Args:
+        underscore_first: whether a name may begin with an underscore.
+    """
+    valid = _VALID if underscore_first else _VALID_WITHOUT_UNDERSCORE
+    if not name or valid.fullmatch(name):
+        return name
+    encoded = quote_plus(name, safe="*").replace("~", "%7E")
+    if encoded[0].isdigit() or (encoded[0] == "_" and not underscore_first):
+        encoded = "x" + encoded
+    return re.sub(r"[^A-Za-z0-9_]", "_", encoded)
+
+
+def split_name(name: str, *, scrub: bool = False, underscore_first: bool = True) -> tuple[str | None, str]:
+    """A full name as namespace and simple name; each part is scrubbed if that is asked for. Trailing dots are dropped, as Java does."""
+    parts = name.rstrip(".").split(".") if name else [name]
+    if scrub:
+        parts = [scrub_name(part, underscore_first=underscore_first) for part in parts]
+    return (".".join(parts[:-1]) if len(parts) > 1 else None), parts[-1]
+
+
+def full_name(name: str, *, scrub: bool) -> str:
+    """Return a full name, scrubbed part by part if that is asked for."""
+    namespace, simple = split_name(name, scrub=scrub)
+    return simple if namespace is None else f"{namespace}.{simple}"

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from connect_py.kafka.conversions import INT_MAX
-from connect_py.kafka.settings import ClientKind, is_client_property, librdkafka_config
+from connect_py.kafka.settings import INT_MAX, ClientKind, is_client_property, librdkafka_config
 
 __all__ = [
     "ClientKind",

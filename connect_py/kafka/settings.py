@@ -1,8 +1,9 @@
-"""Translate Java client properties to librdkafka's: one table of names, and the few rules that do more than rename.
+"""Translate Java client properties to librdkafka's: one table of names with how values become librdkafka's, and the few rules that do more.
 
 Sources: `ProducerConfig.java`, `ConsumerConfig.java`, `AdminClientConfig.java`, `CommonClientConfigs.java`; librdkafka's CONFIGURATION.md.
 Names that only mean something in a JVM are left out silently, unknown ones with one warning a process. Nothing reaches librdkafka under a
-name that isn't in this table, so a connector's override cannot load code into the worker (`plugin.library.paths`).
+name that isn't in this table, so a connector's override cannot load code into the worker (`plugin.library.paths`). A conversion of a value
+raises ValueError for what is no number.
 
 `refused_value` finds values of the right type that the Java clients refuse when they are made. `client_definitions` has the definitions of
 the Java clients' properties, as validation answers show them; their table is `client_definitions.json`: one property a line, with the
@@ -14,7 +15,7 @@ from __future__ import annotations
 import enum
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,23 +23,83 @@ import orjson
 
 from connect_py.api.config import REQUIRED, ConfigKey, ConfigType, Importance
 from connect_py.errors import ConfigError
-from connect_py.kafka.conversions import (
-    Convert,
-    assignors,
-    at_least,
-    boolean,
-    buffer,
-    kilobytes,
-    lower,
-    number,
-    offset_reset,
-    text,
-    timeout,
-    within,
-)
 from connect_py.kafka.security import security_settings
 
 log = logging.getLogger(__name__)
+
+
+#: Java's Integer.MAX_VALUE, with which Connect asks for "no delivery timeout"; librdkafka says 0.
+INT_MAX = 2**31 - 1
+
+Convert = Callable[[str], object]
+
+
+def number(value: str) -> int:
+    """Return a number as it is."""
+    return int(value.strip())
+
+
+def at_least(low: int) -> Convert:
+    """Return a number, or this bound of librdkafka's when it is smaller."""
+    return lambda value: max(low, number(value))
+
+
+def within(low: int, high: int) -> Convert:
+    """Return a number within librdkafka's bounds."""
+    return lambda value: min(high, max(low, number(value)))
+
+
+def kilobytes(value: str) -> int:
+    """Return bytes as whole kilobytes."""
+    return max(1, number(value) // 1024)
+
+
+def buffer(value: str) -> int:
+    """Return a size of which -1 leaves the choice to the system: librdkafka's 0."""
+    return max(0, number(value))
+
+
+def timeout(value: str) -> int:
+    """Milliseconds, of which the largest means none."""
+    given = number(value)
+    return 0 if given >= INT_MAX else max(1, given)
+
+
+def boolean(value: str) -> bool:
+    """true in any case, everything else is false."""
+    return value.strip().lower() == "true"
+
+
+def lower(value: str) -> str:
+    """Return a word that librdkafka writes small."""
+    return value.strip().lower()
+
+
+def text(value: str) -> str:
+    """Return a text without blanks around it."""
+    return value.strip()
+
+
+_ASSIGNORS = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+
+
+def assignors(value: str) -> str:
+    """Return Java's classes of partition assignors as librdkafka's names; others are left out."""
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    found = [_ASSIGNORS[name] for name in names if name in _ASSIGNORS]
+    # librdkafka refuses a list that mixes eager and cooperative ones, which Java allows for a rolling change
+    if "cooperative-sticky" in found:
+        return found[0] if found[0] != "cooperative-sticky" else "cooperative-sticky"
+    return ",".join(found) or "range,roundrobin"
+
+
+def offset_reset(value: str) -> str:
+    """`none` is `error` there."""
+    return lower(value).replace("none", "error")
 
 
 _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {

@@ -45,7 +45,7 @@ _LEVEL_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL", "Level 5": "TRACE", "Lev
 _QUIET = ("py4j", "asyncio", "urllib3", "uvicorn.access", "uvicorn.error", "aiokafka", "rest_api.middleware")
 
 #: Loggers that speak of a task's offsets, in Connect a scope of its own.
-_OF_OFFSETS = frozenset({"connect_py.task.offsets", "connect_py.task.sink_offsets", "offsets.offset_store"})
+_OF_OFFSETS = frozenset({"connect_py.task.offsets", "connect_py.task.sink_commit", "offsets.offset_store"})
 
 _CONTEXT = re.compile(r"(?P<connector>.*?)\|(?P<scope>task-(?P<task>\d+)|worker|validate)(?P<offsets>\|offsets)?", re.DOTALL)
 

@@ -5,7 +5,7 @@ One line a cause, the outermost first, by Java's class names where an error has 
 
     org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler
         Stage VALUE_CONVERTER, class …JsonConverter, topic in, partition 0, offset 1. errors.tolerance=all skips such records.
-        at connect_py.task.errors.tolerance.Tolerance.failed(tolerance.py:97)
+        at connect_py.task.failed_records.Tolerance.failed(failed_records.py:135)
     Caused by: org.apache.kafka.connect.errors.DataException: Converting byte[] to Kafka Connect data failed due to serialization error:
         at connect_py.converters.json_converter.JsonConverter.to_connect_data(json.py:166)
     Caused by: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)

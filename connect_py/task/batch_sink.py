@@ -16,7 +16,7 @@ from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import ErrorMetrics, SinkMetrics
 from connect_py.task.control import Report, TaskControl
-from connect_py.task.errors.reporters import SinkErrorReporter
+from connect_py.task.failed_records import SinkErrorReporter
 
 log = logging.getLogger(__name__)
 

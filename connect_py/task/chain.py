@@ -4,14 +4,19 @@ A source's chain is transforms, then converters (`AbstractWorkerSourceTask.conve
 both converters are plain `JsonConverter`s, rows of an `EncodedBatch` go to the producer as they are (`Chain.is_passthrough`). Otherwise
 each row is decoded into a `SourceRecord` first, so every connector works with every chain.
 
-A sink's chain is converters, then transforms (`WorkerSinkTask.convertAndTransformRecord`).
+A sink's chain is converters, then transforms (`WorkerSinkTask.convertAndTransformRecord`). A sink that reads Kafka elsewhere takes its
+converters and transforms there and opens them there (`WorkerConversion`). For these, properties of a converter that the connector does not
+name (``value.converter.schemas.enable`` without ``value.converter``) are added to the worker's; ordinary sinks, which the worker reads for,
+leave them out as Kafka Connect does.
 
 The task's thread owns a chain.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord
@@ -25,9 +30,8 @@ from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, FatalTaskError, noted
 from connect_py.kafka.consumer import ConsumedRecord
-from connect_py.plugins.registry import Plugins
-from connect_py.task.errors.reporters import SinkErrorReporter, SourceErrorReporter
-from connect_py.task.errors.tolerance import Tolerance
+from connect_py.plugins.registry import PluginEntry, Plugins
+from connect_py.task.failed_records import SinkErrorReporter, SourceErrorReporter, Tolerance
 from connect_py.task.producing import Produced
 
 #: What decoded rows are read from: no schemas around them (routes have these), decimals exact, nulls as they are: whether a default
@@ -355,3 +359,95 @@ class SinkChain:
             schema, value = convert(record.topic, name, data)
             found.append(Header(name, value, schema))
         return found
+
+
+_SIDES = ("key", "value", "header")
+
+#: Where neither the connector nor the worker names a converter.
+_DEFAULTS = {"header": DEFAULT_HEADER_CONVERTER}
+
+#: The parts of a connector's configuration that say how its records are read.
+_FAMILIES = ("transforms", "predicates")
+
+
+@dataclass(frozen=True)
+class WorkerConversion:
+    """`RecordConversion`.
+
+    Attributes:
+        references: the plugins that are installed.
+        config: the connector's properties of converters and transforms, the worker's where it has none. May hold secrets.
+    """
+
+    references: Mapping[str, PluginEntry]
+    config: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str]) -> WorkerConversion:
+        """Return what applies to a connector on a worker.
+
+        Raises:
+            ConfigError: a converter's class is missing or unknown.
+        """
+        found = {name: value for name, value in config.items() if name.partition(".")[0] in _FAMILIES and value is not None}
+        for side in _SIDES:
+            key = f"{side}.converter"
+            own = {name: value for name, value in config.items() if name == key or name.startswith(f"{key}.")}
+            theirs = {name: value for name, value in worker.items() if name == key or name.startswith(f"{key}.")}
+            effective = own if own.get(key) else theirs | {name: value for name, value in own.items() if value is not None}
+            name = (effective.get(key) or _DEFAULTS.get(side) or "").strip()
+            plugin = plugins.find(name, "header_converter" if side == "header" else "converter") if name else None
+            if plugin is None:
+                raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
+            found |= effective | {key: plugin.java_name}
+        return cls(plugins.references, found)
+
+    @property
+    def converters(self) -> Mapping[str, Mapping[str, str]]:
+        sides = {side: f"{side}.converter" for side in _SIDES}
+        return {side: {"class": self.config[key], **with_prefix(self.config, f"{key}.")} for side, key in sides.items()}
+
+    @functools.cached_property
+    def transforms(self) -> Sequence[str]:
+        steps = transform_steps(Plugins(self.references), self.config)
+        close_steps(steps)
+        return tuple(step.name for step in steps)
+
+    def open(self) -> WorkerReader:
+        return WorkerReader(Plugins(self.references), self.config)
+
+
+class WorkerReader:
+    """`RecordReader`."""
+
+    def __init__(self, plugins: Plugins, config: Mapping[str, str]) -> None:
+        self._key = converter(plugins, {}, config, "key.converter")
+        self._value = converter(plugins, {}, config, "value.converter")
+        self._header = converter(plugins, {}, config, "header.converter")
+        self._steps: Sequence[Step] = transform_steps(plugins, config)
+
+    def read(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        timestamp: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+    ) -> SinkRecord | None:
+        key_schema, key_data = self._key.to_connect_data(topic, key)
+        value_schema, value_data = self._value.to_connect_data(topic, value)
+        found: list[Header] = []
+        for name, data in headers:
+            header_schema, header = self._header.to_connect_header(topic, name, data)
+            found.append(Header(name, header, header_schema))
+        record: SinkRecord | None = SinkRecord(topic, partition, offset, key_schema, key_data, value_schema, value_data, timestamp, found)
+        for step in self._steps:
+            if record is None:
+                return None
+            record = apply_step(step, record)
+        return record
+
+    def close(self) -> None:
+        close_steps(self._steps)

@@ -42,8 +42,7 @@ from connect_py.errors import ConfigError
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import redactor, secret_values
 from connect_py.log.traces import headline, trace_of
-from connect_py.metrics.stats import MetricSettings
-from connect_py.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
+from connect_py.metrics.task import MetricSettings, SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.plugins.registry import Plugins
 from connect_py.providers.resolver import Resolver
 from connect_py.task.control import Report, TaskControl
@@ -212,8 +211,7 @@ def _run_source(
     from connect_py.kafka.producer import Producer, delivery_error
     from connect_py.task.chain import Chain
     from connect_py.task.control import SourceContext
-    from connect_py.task.errors.reporters import SendErrorHandler, SourceErrorReporter
-    from connect_py.task.errors.tolerance import Tolerance
+    from connect_py.task.failed_records import SendErrorHandler, SourceErrorReporter, Tolerance
     from connect_py.task.offsets import OffsetCommitter, SubmittedRecords
     from connect_py.task.source import SourceTaskLoop, commits_records
     from connect_py.task.topics import TopicCreator, topic_groups
@@ -267,8 +265,7 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
     from connect_py.kafka.consumer import GroupConsumer
     from connect_py.task.chain import SinkChain
     from connect_py.task.control import SinkContext
-    from connect_py.task.errors.reporters import SinkErrorReporter
-    from connect_py.task.errors.tolerance import Tolerance
+    from connect_py.task.failed_records import SinkErrorReporter, Tolerance
     from connect_py.task.sink import SinkTaskLoop
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
@@ -314,7 +311,7 @@ def _dead_letters(start: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
     """Return the dead letter queue of a sink, its topic made sure of, and what closes its producer; (None, nothing) without one."""
     from connect_py.kafka.client import dead_letter_producer_properties
     from connect_py.kafka.producer import Producer
-    from connect_py.task.errors.dead_letters import DeadLetterQueue, has_context_headers
+    from connect_py.task.dead_letters import DeadLetterQueue, has_context_headers
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     topic = _make_dead_letter_topic(start)
@@ -329,7 +326,7 @@ def _make_dead_letter_topic(start: Mapping[str, Any]) -> str | None:
     """Make sure of a connector's dead letter queue; None when it has none. Raises FatalTaskError."""
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import dead_letter_admin_properties
-    from connect_py.task.errors.dead_letters import create_dead_letter_topic, dead_letter_topic
+    from connect_py.task.dead_letters import create_dead_letter_topic, dead_letter_topic
 
     topic = dead_letter_topic(start["config"])
     if topic is not None:
@@ -346,8 +343,8 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
     from connect_py.kafka.consumer import GroupCommitter
     from connect_py.task.batch_sink import BatchSinkTaskLoop, SinkContext
-    from connect_py.task.errors.reporters import SinkErrorReporter
-    from connect_py.task.record_conversion import WorkerConversion
+    from connect_py.task.chain import WorkerConversion
+    from connect_py.task.failed_records import SinkErrorReporter
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     conversion = functools.cache(lambda: WorkerConversion.of(plugins, worker, config))

@@ -22,7 +22,7 @@ from connect_py.errors import FatalTaskError, RetriableError, noted
 from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
 from connect_py.metrics.task import SinkMetrics
 from connect_py.task.control import Report, SinkContext, TaskControl, TaskStopped
-from connect_py.task.errors.reporters import SinkErrorReporter
+from connect_py.task.failed_records import SinkErrorReporter
 from connect_py.task.sink_commit import CommittingConsumer, SinkCommits
 
 log = logging.getLogger(__name__)

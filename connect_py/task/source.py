@@ -22,7 +22,7 @@ from connect_py.kafka.producer import RefusedRecordError
 from connect_py.metrics.task import SourceMetrics
 from connect_py.task.chain import Chain
 from connect_py.task.control import Report, SourceContext, TaskControl, TaskStopped
-from connect_py.task.errors.reporters import SendErrorHandler
+from connect_py.task.failed_records import SendErrorHandler
 from connect_py.task.offsets import OffsetCommitter, Submission, SubmittedRecords
 from connect_py.task.producing import FlushPolicy, HoldingProducer, Produced, RecordProducer
 

@@ -90,8 +90,7 @@ def _properties(path: str | None) -> dict[str, str]:
 
 def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
     from connect_py.api.permissions import FILE_PATHS, permit
-    from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig
-    from connect_py.config.worker_warnings import worker_warnings
+    from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, worker_warnings
     from rest_api.app import create_admin_app, create_app, create_metrics_app
     from rest_api.config import RestConfig
     from rest_api.server import Server

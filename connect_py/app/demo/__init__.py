@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from connect_py.app.demo.curl import as_typed, command
-from connect_py.app.demo.screen import Screen
+from connect_py.app.demo.screen import Screen, as_typed, command
 from connect_py.app.demo.stage import Stage, state_file, stop_what_was_left
 from connect_py.app.demo.story import DATABASE, SINK, SOURCE, Story
 from connect_py.errors import ConnectError

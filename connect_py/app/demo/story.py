@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from connect_py.app.demo import curl
-from connect_py.app.demo.screen import Screen
+from connect_py.app.demo.screen import Screen, send
 from connect_py.app.demo.stage import Stage
 from connect_py.app.services.kafka import kafka_jars
 from connect_py.app.services.worker import RefusedError
@@ -151,7 +150,7 @@ class Story:
         self._screen.done(f"Kafka at {kafka.bootstrap.replace('127.0.0.1', 'localhost')}")
         with self._screen.working("starting the worker"):
             self._stage.start_worker()
-        answer = curl.send(self._screen, "GET", self.url + "/", show=False)
+        answer = send(self._screen, "GET", self.url + "/", show=False)
         self._screen.done(f"the worker at {self.url}, which speaks Kafka Connect {answer['version']}'s REST API")
 
     def _fill_database(self) -> None:
@@ -178,7 +177,7 @@ class Story:
             "topic.prefix": PREFIX,
             "table.include.list": "inventory.customers,inventory.orders",
         }
-        curl.send(self._screen, "POST", self.url + "/connectors", {"name": SOURCE, "config": config})
+        send(self._screen, "POST", self.url + "/connectors", {"name": SOURCE, "config": config})
         began = time.monotonic()
         self._await_running(SOURCE)
         changes = self._await(lambda: self._changes(4), f"4 records on the topic {TOPIC}", SOURCE)
@@ -196,7 +195,7 @@ class Story:
             "lakehouse.tables.auto-create-enabled": "true",
             "lakehouse.control.commit.interval-ms": "1000",
         }
-        curl.send(self._screen, "POST", self.url + "/connectors", {"name": SINK, "config": config})
+        send(self._screen, "POST", self.url + "/connectors", {"name": SINK, "config": config})
         began = time.monotonic()
         with self._screen.working("Spark starts, reads the topics and creates the tables"):
             self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to equal inventory.customers", SINK)

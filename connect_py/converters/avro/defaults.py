@@ -10,8 +10,8 @@ from connect_py.converters.avro.binary import DOUBLE, FLOAT, block_bytes, long_b
 from connect_py.converters.avro.options import AvroOptions, has_string_keys, is_union, member_field, nullable_member
 from connect_py.converters.avro.schema import AvroSchema, JavaFloat, json_text
 from connect_py.converters.json_write import scale_of
-from connect_py.converters.registry.names import scrub_name
 from connect_py.data import Schema, Struct, Type
+from connect_py.data.avro_names import scrub_name
 from connect_py.data.schema import bytes_to_decimal, decimal_to_bytes
 from connect_py.data.times import date_to_days, days_to_date, millis_to_time, millis_to_timestamp, time_to_millis, timestamp_to_millis
 from connect_py.errors import DataError

@@ -49,8 +49,8 @@ from connect_py.converters.avro.options import (
 )
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroField, AvroSchema, json_text
 from connect_py.converters.json_write import scale_of
-from connect_py.converters.registry.names import full_name, scrub_name, split_name
 from connect_py.data import Field, Schema, Type
+from connect_py.data.avro_names import full_name, scrub_name, split_name
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP
 from connect_py.errors import DataError
 

@@ -28,9 +28,9 @@ from connect_py.converters.avro.defaults import json_bytes
 from connect_py.converters.avro.options import AvroOptions, has_string_keys, is_enum, is_union
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroSchema
 from connect_py.converters.json_write import scale_of
-from connect_py.converters.registry.names import full_name, scrub_name
 from connect_py.converters.registry.wire import zigzag
 from connect_py.data import Schema, Struct, Type
+from connect_py.data.avro_names import full_name, scrub_name
 from connect_py.data.java_text import java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_py.converters.json_read import has_decimals, parse_json
-from connect_py.converters.jsonschema.options import KEYS, JsonSchemaOptions
-from connect_py.converters.jsonschema.read import reader
 from connect_py.converters.jsonschema.schemas import ToConnect, is_union, json_schema
-from connect_py.converters.jsonschema.write import writer
+from connect_py.converters.jsonschema.values import KEYS, JsonSchemaOptions, reader, writer
 from connect_py.converters.registry.client import RegistrySchema
 from connect_py.converters.registry.converter import Encode, Readable, RegistryConverter, Written
 from connect_py.data import Schema

@@ -16,7 +16,7 @@ from typing import Any
 
 from connect_py.converters.json_read import parse_json
 from connect_py.converters.json_write import quote
-from connect_py.converters.jsonschema.options import (
+from connect_py.converters.jsonschema.values import (
     CONNECT_INDEX,
     CONNECT_PARAMETERS,
     CONNECT_TYPE,
@@ -29,9 +29,9 @@ from connect_py.converters.jsonschema.options import (
     NULL_SYMBOL,
     ONE_OF,
     JsonSchemaOptions,
+    reader,
+    writer,
 )
-from connect_py.converters.jsonschema.read import reader
-from connect_py.converters.jsonschema.write import writer
 from connect_py.data import Field, Schema, Type
 from connect_py.data.java_map import in_fitted_order, in_java_order
 from connect_py.data.schema import DECIMAL

@@ -39,8 +39,8 @@ from connect_py.converters.protobuf.options import (
     WRAPPER,
     ProtobufOptions,
 )
-from connect_py.converters.registry.names import scrub_name, split_name
 from connect_py.data import Field, Schema, Struct, Type
+from connect_py.data.avro_names import scrub_name, split_name
 from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
 from connect_py.data.times import millis_to_timestamp
 from connect_py.errors import DataError

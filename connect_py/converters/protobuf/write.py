@@ -10,8 +10,8 @@ from typing import Any
 from connect_py.converters.protobuf.known import WRAPPERS, message_class
 from connect_py.converters.protobuf.options import ProtobufOptions
 from connect_py.converters.protobuf.schemas import LOGICAL, enum_parameter, is_union
-from connect_py.converters.registry.names import scrub_name
 from connect_py.data import Schema, Struct, Type
+from connect_py.data.avro_names import scrub_name
 from connect_py.data.java_text import java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, int_to_bytes
 from connect_py.data.times import date_to_days, days_to_date, timestamp_to_millis

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.demo import main
-from connect_py.app.demo.curl import as_typed, command
-from connect_py.app.demo.screen import Screen
+from connect_py.app.demo.screen import Screen, as_typed, command
 from connect_py.app.demo.stage import LeftRunning, is_still, state_file
 from connect_py.app.demo.story import Change, parse_change
 from connect_py.app.services.process import started_at

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect_py.config.worker import DISTRIBUTED, STANDALONE
-from connect_py.config.worker_warnings import worker_warnings
+from connect_py.config.worker import DISTRIBUTED, STANDALONE, worker_warnings
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {

@@ -22,9 +22,9 @@ from connect_py.converters.avro.converter import AvroConverter
 from connect_py.converters.avro.schema import avro_text, parse_avro
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.protobuf.converter import ProtobufConverter
-from connect_py.converters.registry.names import scrub_name
 from connect_py.converters.registry.wire import frame, message_indexes, read_message_indexes
 from connect_py.data import Struct, Type
+from connect_py.data.avro_names import scrub_name
 from connect_py.data.schema import BOOLEAN, BYTES, FLOAT64, INT32, INT64, OPTIONAL_STRING, STRING, array, decimal_schema, map_of, struct
 from connect_py.errors import ConfigError, DataError, RetriableError
 from tests.fix_registry import SchemaRegistry

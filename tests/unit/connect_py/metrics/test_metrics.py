@@ -21,8 +21,7 @@ from connect_py.api import MetricGroup, TopicPartition
 from connect_py.errors import ConfigError
 from connect_py.kafka.client_statistics import ClientStatistics
 from connect_py.metrics.exposition import Names, render
-from connect_py.metrics.stats import MetricSettings, Sampled
-from connect_py.metrics.task import SinkMetrics, SourceMetrics
+from connect_py.metrics.task import MetricSettings, Sampled, SinkMetrics, SourceMetrics
 from connect_py.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from spark_sink.figures import Counts, SinkFigures

@@ -13,8 +13,7 @@ from connect_py.data import Field, Schema, Type
 from connect_py.data.schema import DECIMAL, STRING
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
-from connect_py.task.errors.reporters import SourceErrorReporter
-from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.failed_records import SourceErrorReporter, Tolerance
 
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 JSON, TEXT = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kafka.connect.storage.StringConverter"

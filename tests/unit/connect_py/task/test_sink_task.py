@@ -15,11 +15,10 @@ from connect_py.metrics.task import SinkMetrics
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import SinkChain
 from connect_py.task.control import SinkContext, TaskControl
-from connect_py.task.errors.dead_letters import DeadLetterQueue, context_headers, create_dead_letter_topic
-from connect_py.task.errors.reporters import SinkErrorReporter
-from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.dead_letters import DeadLetterQueue, context_headers, create_dead_letter_topic
+from connect_py.task.failed_records import SinkErrorReporter, Tolerance
 from connect_py.task.sink import SinkTaskLoop
-from connect_py.task.sink_offsets import SinkOffsets
+from connect_py.task.sink_commit import SinkOffsets
 from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

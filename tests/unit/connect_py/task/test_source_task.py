@@ -13,8 +13,7 @@ from connect_py.kafka.producer import RECORD_TOO_LARGE
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
 from connect_py.task.control import SourceContext, TaskControl
-from connect_py.task.errors.reporters import SendErrorHandler, SourceErrorReporter
-from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.failed_records import SendErrorHandler, SourceErrorReporter, Tolerance
 from connect_py.task.offsets import OffsetCommitter, SubmittedRecords
 from connect_py.task.source import SourceTaskLoop, commits_records
 from tests.waiting import eventually

@@ -7,7 +7,7 @@ import pytest
 from connect_py.errors import DataError, FatalTaskError, RetriableError
 from connect_py.metrics.task import ErrorMetrics
 from connect_py.task.control import TaskStopped
-from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.failed_records import Tolerance
 
 
 class Rig:

@@ -7,8 +7,7 @@ from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, struct
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
-from connect_py.task.errors.reporters import SourceErrorReporter
-from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.failed_records import SourceErrorReporter, Tolerance
 from connectors.postgres.encode.source_info import SourceBlock
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

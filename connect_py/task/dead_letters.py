@@ -3,7 +3,7 @@
 `ErrorLog` is the log's side of ``errors.*``: one entry for each record that fails (`runtime/errors/LogReporter.java`).
 
 `DeadLetterQueue` is the writer of sink tasks (`DeadLetterQueueReporter.java`, KIP-298). A sink's dead letter is the original record, key,
-value, headers and timestamp, with the context headers appended when these are on. `connect_py.task.errors.reporters` says what a source's
+value, headers and timestamp, with the context headers appended when these are on. `connect_py.task.failed_records` says what a source's
 is.
 """
 
