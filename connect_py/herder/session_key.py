@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,10 +42,7 @@ class InternalSignature:
             return None
         if algorithm not in _DIGESTS:
             raise BadRequestError(f"Algorithm {algorithm} not available")
-        try:
-            return cls(algorithm, base64.b64decode(mac + "=" * (-len(mac) % 4), validate=True), body)
-        except (binascii.Error, ValueError):
-            raise BadRequestError("The header X-Connect-Authorization holds no base64.") from None
+        return cls(algorithm, _decoded(mac), body)
 
 
 @dataclass(frozen=True)
@@ -90,14 +88,18 @@ def is_outdated(stored: Mapping[str, object] | None, settings: SessionKeySetting
     if stored is None or stored.get("algorithm") != settings.algorithm:
         return True
     created = stored.get("creation-timestamp")
-    if settings.bits is not None and len(_key_of(stored)) * 8 != settings.bits:
+    if len(_key_of(stored)) * 8 != _bits(settings):
         return True
     return not isinstance(created, int) or now_ms - created >= settings.ttl_ms
 
 
+def _bits(settings: SessionKeySettings) -> int:
+    return settings.bits or _DIGESTS[settings.algorithm][1]
+
+
 def new_key(settings: SessionKeySettings) -> str:
     """Return a key, in base64."""
-    return base64.b64encode(secrets.token_bytes((settings.bits or _DIGESTS[settings.algorithm][1]) // 8)).decode()
+    return base64.b64encode(secrets.token_bytes(_bits(settings) // 8)).decode()
 
 
 def check(signature: InternalSignature | None, stored: Mapping[str, object] | None, settings: SessionKeySettings) -> None:
@@ -107,8 +109,8 @@ def check(signature: InternalSignature | None, stored: Mapping[str, object] | No
         stored: the session key record's value, None when there is none.
 
     Raises:
-        RestError: 400 when it is not signed, or by an algorithm that is not accepted; 503 when this worker has no key; 403 when the
-            signature is wrong.
+        RestError: 400 when it is not signed, or by an algorithm that is not accepted; 503 when this worker has no key, or one that is no
+            base64; 403 when the signature is wrong.
     """
     if signature is None:
         raise BadRequestError("Internal request missing required signature")
@@ -118,11 +120,33 @@ def check(signature: InternalSignature | None, stored: Mapping[str, object] | No
             f"currently configured to use: [{', '.join(settings.verification)}]. Check that all workers' configuration files permit the "
             "same set of signature algorithms, and correct any misconfigured worker and restart it."
         )
-    if stored is None:
+    if stored is None or not _key_of(stored):
         raise RestError("This worker is still starting up and has not been able to read a session key from the config topic yet", 503)
     expected = hmac.digest(_key_of(stored), signature.body, _DIGESTS[signature.algorithm][0])
     if not hmac.compare_digest(expected, signature.mac):
         raise RestError("Internal request contained invalid signature.", 403)
+
+
+def _decoded(text: str) -> bytes:
+    """Decode a header as `java.util.Base64` does, which needs no padding. Raises BadRequestError with its texts."""
+    data = text.encode("latin-1", "replace")
+    digits, padding, rest = data.partition(b"=")
+    illegal, unit = re.search(rb"[^A-Za-z0-9+/]", digits), len(digits) % 4
+    end = len(digits) + (2 if unit == 2 else 1)
+    if len(data) == 1:
+        problem = "Input byte[] should at least have 2 bytes for base64 bytes"
+    elif illegal is not None:
+        code = illegal[0][0]
+        problem = f"Illegal base64 character {code - 256 if code > 127 else code:x}"
+    elif unit == 1:
+        problem = "Last unit does not have enough valid bits"
+    elif padding and (unit == 0 or (unit == 2 and not rest.startswith(b"="))):
+        problem = "Input byte array has wrong 4-byte ending unit"
+    elif padding and len(data) > end:
+        problem = f"Input byte array has incorrect ending byte at {end}"
+    else:
+        return base64.b64decode(digits + b"=" * (-len(digits) % 4))
+    raise BadRequestError(problem)
 
 
 def _key_of(stored: Mapping[str, object]) -> bytes:

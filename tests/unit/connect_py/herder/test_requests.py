@@ -52,9 +52,43 @@ def test_headers_that_cannot_be_a_signature_are_400():
     assert InternalSignature.of_headers(None, "YWJj", b"") is InternalSignature.of_headers("HmacSHA256", None, b"") is None
     with pytest.raises(BadRequestError, match="Algorithm nope not available"):
         InternalSignature.of_headers("nope", "YWJj", b"")
-    with pytest.raises(BadRequestError, match="base64"):
-        InternalSignature.of_headers("HmacSHA256", "!!", b"")
     assert InternalSignature.of_headers("HmacSHA256", "YWI", b"").mac == b"ab"
+
+
+@pytest.mark.parametrize("text", ["", "YWJj", "YWJjYQ", "YWJjYQ==", "YWJjYWI="])
+def test_a_signature_may_lack_its_padding(text):
+    assert InternalSignature.of_headers("HmacSHA256", text, b"").mac == b"abcab"[: len(text.rstrip("=")) * 3 // 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("!!", "Illegal base64 character 21"),
+        ("YWJj*", "Illegal base64 character 2a"),
+        ("YWJj\u00e9", "Illegal base64 character -17"),
+        ("YWJj YQ==", "Illegal base64 character 20"),
+        ("YW-_", "Illegal base64 character 2d"),
+        ("*", "Input byte[] should at least have 2 bytes for base64 bytes"),
+        ("YWJjY", "Last unit does not have enough valid bits"),
+        ("YWJjY=", "Last unit does not have enough valid bits"),
+        ("A=*B", "Last unit does not have enough valid bits"),
+        ("YWJj=", "Input byte array has wrong 4-byte ending unit"),
+        ("YWJjYQ=", "Input byte array has wrong 4-byte ending unit"),
+        ("YQ=*", "Input byte array has wrong 4-byte ending unit"),
+        ("==", "Input byte array has wrong 4-byte ending unit"),
+        ("YWJjYQ==x", "Input byte array has incorrect ending byte at 8"),
+        ("YWJjYWI==", "Input byte array has incorrect ending byte at 8"),
+    ],
+)
+def test_a_signature_that_is_not_base64_is_refused_with_javas_words(text, says):
+    with pytest.raises(BadRequestError, match=f"^{re.escape(says)}$"):
+        InternalSignature.of_headers("HmacSHA256", text, b"")
+
+
+def test_a_stored_key_that_is_not_base64_lets_no_one_through():
+    with pytest.raises(RestError) as caught:
+        check(signed(b"[]", key=b""), KEY | {"key": "**"}, SETTINGS)
+    assert caught.value.status == 503
 
 
 def test_a_key_is_made_when_there_is_none_or_it_is_old_or_of_another_kind():
@@ -64,6 +98,7 @@ def test_a_key_is_made_when_there_is_none_or_it_is_old_or_of_another_kind():
     assert is_outdated(KEY, SessionKeySettings(algorithm="HmacSHA512"), 1_000)
     assert is_outdated(KEY, SessionKeySettings(bits=512), 1_000)
     assert not is_outdated(KEY, SessionKeySettings(bits=256), 1_000)
+    assert is_outdated(KEY | {"key": base64.b64encode(b"k" * 16).decode()}, SETTINGS, 1_000)
     assert len(base64.b64decode(new_key(SETTINGS))) == 32
     assert len(base64.b64decode(new_key(SessionKeySettings(bits=512)))) == 64
     assert new_key(SETTINGS) != new_key(SETTINGS)
