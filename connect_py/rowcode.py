@@ -87,6 +87,8 @@ class Code:
         Raises:
             NameRuleError: the name is spelled as a variable.
         """
+        if self._values.get(name, self) is value:
+            return name
         if not _BOUND.fullmatch(name):
             raise NameRuleError(f"{name} is spelled as a variable; what is bound has a capital or an underscore")
         found = name

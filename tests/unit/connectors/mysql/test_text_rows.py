@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import traceback
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +16,7 @@ from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import MyColumn
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.server.connection import TextResult
-from connectors.mysql.server.text_rows import TextRow, any_rows, usual_rows
+from connectors.mysql.server.text_rows import MalformedRowError, TextRow, any_rows, rows_function, usual_rows
 from connectors.mysql.types.columns import column_plan, is_text
 from tests.stored_rows import text_value
 
@@ -113,3 +114,11 @@ def test_what_is_not_exactly_rows_is_never_given_out(read: Callable[..., FusedSo
         assert rows.records(row + row[:cut], route, "", b"") is None, cut
     for more in (b"\x01", b"\x00", b"\xfc", b"\xff" + b"x" * 40):
         assert rows.records(row + more, route, "", b"") is None, more
+
+
+def test_the_trace_of_a_row_that_cannot_be_read_shows_the_generated_line() -> None:
+    with pytest.raises(MalformedRowError) as raised:
+        rows_function([False, True])([text_value(b"1") + b"\xfe\1"])
+    assert "in read_rows\n    c1 = read(size if size < 251 else read_size(size, read))\n" in "".join(
+        traceback.format_exception(raised.value)
+    )
