@@ -298,9 +298,10 @@ class SinkFigures:
     def batch(self, passed_over: int, seconds: float = 0.0, read_seconds: float = 0.0) -> None:
         """Count a batch that all of its tables have committed.
 
-                Args:
-        passed_over: records that belong to no table (heartbeats, tombstones, what routing leaves out).
-                    seconds: from its beginning to the last commit, `read_seconds` of them until it was known what is in it.
+        Args:
+            passed_over: records that belong to no table (heartbeats, tombstones, what routing leaves out).
+            seconds: from its beginning to the last commit.
+            read_seconds: of these, until it was known what is in it.
         """
         self._batches += 1
         self._passed_over += passed_over

@@ -50,6 +50,15 @@ def plan_ranges(waiting: Mapping[TopicPartition, Range], bound: int) -> dict[Top
     return {tp: (start, min(end, start + max(1, (end - start) * bound // backlog))) for tp, (start, end) in waiting.items()}
 
 
+def enclosing_ranges(positions: Iterable[tuple[TopicPartition, int]]) -> dict[TopicPartition, Range]:
+    """Return the smallest range of each partition that has all positions in it."""
+    ranges: dict[TopicPartition, Range] = {}
+    for tp, offset in positions:
+        first, end = ranges.get(tp, (offset, offset + 1))
+        ranges[tp] = (min(first, offset), max(end, offset + 1))
+    return ranges
+
+
 def offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
     """Return offsets in the form of the options startingOffsets and endingOffsets of Spark's Kafka source."""
     topics: dict[str, dict[str, int]] = {}

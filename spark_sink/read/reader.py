@@ -28,7 +28,7 @@ from spark_sink import routing
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read import schemaless
 from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
-from spark_sink.read.ranges import Range, describe_record, offsets_json
+from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, offsets_json
 from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize
 from spark_sink.routing import TableName
 from spark_sink.spark.session import parallelism
@@ -236,14 +236,9 @@ class Reader:
     def raw(self, positions: Iterable[tuple[TopicPartition, int]]) -> list[Row]:
         """Return records as Kafka holds them, with headers."""
         positions = list(positions)
-        ranges: dict[TopicPartition, Range] = {}
-        for tp, offset in positions:
-            first, end = ranges.get(tp, (offset, offset + 1))
-            ranges[tp] = (min(first, offset), max(end, offset + 1))
-        found: list[Row] = (
-            self._kafka(ranges, headers=True).where(at_positions(positions)).orderBy("topic", "partition", "offset").collect()
-        )
-        return found
+        found = self._kafka(enclosing_ranges(positions), headers=True).where(at_positions(positions))
+        rows: list[Row] = found.orderBy("topic", "partition", "offset").collect()
+        return rows
 
     def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
         kinds = summarize(rows, self._config["unavailable.value.placeholder"], marks=self._config.reconciles)
@@ -335,12 +330,7 @@ class Reader:
         """Fetch one record for each fingerprint, in one read of the range that holds them, and read their schemas."""
         if not positions:
             return
-        ranges: dict[TopicPartition, Range] = {}
-        for tp, offset in positions.values():
-            first, end = ranges.get(tp, (offset, offset + 1))
-            ranges[tp] = (min(first, offset), max(end, offset + 1))
-        wanted = at_positions(positions.values())
-        found = self._format.whole(self._kafka(ranges).where(wanted)).collect()
+        found = self._format.whole(self._kafka(enclosing_ranges(positions.values())).where(at_positions(positions.values()))).collect()
         records = {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row for row in found}
         for fingerprint, (tp, offset) in positions.items():
             record = records.get((tp, offset))

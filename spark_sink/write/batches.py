@@ -81,28 +81,41 @@ class Batches:
         Raises:
             ConnectError: the error of the first table that failed; others may have committed, and skip these records when they come again.
         """
-        if bad := problems_of_groups(batch.groups, batch, self._config):
-            reject_records(bad, batch, self._reader, self._context, self._config)
-            self._figures.rejected(len(bad))
-        changes = self._changes(batch)
-        self._apply_to_tables(changes, batch, set_back)
-        self._note({tp: found for tp, found in batch.ranges.items() if not any(tp in change.ranges for change in changes)})
-        return len(changes)
+        if bad := problems_of_groups(batch, self._config):
+            self._reject(bad, batch)
+        parts = self._parts(batch)
+        self._apply_to_tables(parts, batch, set_back)
+        self._note({tp: found for tp, found in batch.ranges.items() if not any(tp in part.ranges for part, _ in parts)})
+        return len(parts)
 
-    def _apply_to_tables(self, changes: Sequence[TableBatch], batch: Batch, set_back: Callable[[TableSetBack], None]) -> None:
+    def _parts(self, batch: Batch) -> list[tuple[TableBatch, Target]]:
+        """Return what the batch has for each table, read as the table's configuration chooses. Nothing has been written yet."""
+        by_table: dict[TableName, list[Group]] = {}
+        for group in batch.groups:
+            for table in group.tables:
+                by_table.setdefault(table, []).append(group)
+        parts: list[tuple[TableBatch, Target]] = []
+        for table, groups in sorted(by_table.items()):
+            topics = {group.fingerprint.topic for group in groups}
+            ranges = {tp: found for tp, found in batch.ranges.items() if tp.topic in topics}
+            at = Target(batch, self._spark, self._tables, self._config.of_table(str(table)))
+            parts.append((choose_columns(infer_types(TableBatch(table, groups, ranges), at), at), at))
+        return parts
+
+    def _apply_to_tables(self, parts: Sequence[tuple[TableBatch, Target]], batch: Batch, set_back: Callable[[TableSetBack], None]) -> None:
         """Apply a batch to all of its tables, several at once. When one fails, those that are being written are finished first."""
-        if self._lanes.several(len(changes)):
+        if self._lanes.several(len(parts)):
             batch.share()
-        by_name = {f"table {change.table} from {describe(change.ranges)}": change for change in changes}
+        by_name = {f"table {part.table} from {describe(part.ranges)}": (part, at) for part, at in parts}
 
         def done(work: Work[Counts | None], counts: Counts | None, seconds: float) -> None:
-            change, was_new = by_name[work.name], counts is not None
+            (part, _), was_new = by_name[work.name], counts is not None
             if was_new:
-                self._committed(change.table)
-            records = sum(group.count for group in change.groups)
-            self._figures.applied(str(change.table), records, seconds, was_new=was_new, counts=counts, ends=change.ends)
+                self._committed(part.table)
+            records = sum(group.count for group in part.groups)
+            self._figures.applied(str(part.table), records, seconds, was_new=was_new, counts=counts, ends=part.ends)
 
-        works = [Work(name, functools.partial(self._apply_to_table, change, batch)) for name, change in by_name.items()]
+        works = [Work(name, functools.partial(self._apply_to_table, part, at)) for name, (part, at) in by_name.items()]
         errors = self._lanes.run(works, done)
         for error in errors:
             if isinstance(error, TableSetBack):
@@ -114,24 +127,25 @@ class Batches:
                     _log.warning("Another table failed in the same batch: %s", other)
             raise first
 
-    def _apply_to_table(self, change: TableBatch, batch: Batch) -> Counts | None:
-        """Apply a change, without the records that are bad where these are tolerated. None when the table had it already."""
-        config = self._config.of_table(str(change.table))
+    def _apply_to_table(self, part: TableBatch, at: Target) -> Counts | None:
+        """Apply a part, without the records that are bad where these are tolerated. None when the table had it already."""
         while True:
             try:
-                return apply_table(change, Target(batch, self._spark, self._tables, config))
+                return apply_table(part, at)
             except Exception as error:
-                is_bad = self._config.tolerates and is_of_records(error)
-                bad = problems_of_table(change.groups, batch, change.ranges, config) if is_bad else None
+                bad = problems_of_part(part, at) if self._config.tolerates and is_of_records(error) else None
                 if not bad:
-                    self._figures.table_failed(str(change.table), by_conflict=isinstance(error, Conflict))
-                    raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
+                    self._figures.table_failed(str(part.table), by_conflict=isinstance(error, Conflict))
+                    raised = classify(error, f"writing table {part.table} from {describe(part.ranges)}")
                     if raised is error:
                         raise
                     raise raised from error
                 with self._rejecting:
-                    reject_records(bad, batch, self._reader, self._context, self._config)
-                    self._figures.rejected(len(bad), str(change.table))
+                    self._reject(bad, at.records, str(part.table))
+
+    def _reject(self, bad: Problems, batch: Batch, table: str | None = None) -> None:
+        reject_records(bad, batch, self._reader, self._context, self._config)
+        self._figures.rejected(len(bad), table)
 
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Store in tables the ranges in which nothing was theirs (tombstones after deletes), so that no restart reads these again."""
@@ -145,63 +159,33 @@ class Batches:
                 known = {tp: end for tp, end in ends.items() if tp in state.watermark.offsets}
                 self._tables.note(table, state.watermark.advanced(known))
 
-    def _changes(self, batch: Batch) -> list[TableBatch]:
-        by_table: dict[TableName, list[Group]] = {}
-        for group in batch.groups:
-            for table in group.tables:
-                by_table.setdefault(table, []).append(group)
-        return [
-            TableBatch(table, self._for_table(table, groups, batch), _ranges_of(groups, batch.ranges))
-            for table, groups in sorted(by_table.items())
-        ]
-
-    def _for_table(self, table: TableName, groups: Sequence[Group], batch: Batch) -> list[Group]:
-        """Return the groups, with the columns that the table's configuration chooses."""
-        config = self._config.of_table(str(table))
-        found: list[Group] = []
-        for group in groups:
-            schema = group.schema
-            if schema.untyped:
-                state = self._tables.load(table)
-                known = {} if state is None else state.columns
-                records = batch.records(group, None, config)
-                schema = schemaless.typed(schema, records, known, config.column_types, config.types)
-            wanted = table_schema(schema, str(table), config)
-            found += [replace(group, schema=wanted)] if wanted is not None else []
-        return found
-
-
-def _ranges_of(groups: Sequence[Group], ranges: Mapping[TopicPartition, Range]) -> dict[TopicPartition, Range]:
-    topics = {group.fingerprint.topic for group in groups}
-    return {tp: found for tp, found in ranges.items() if tp.topic in topics}
-
 
 #: Why records are bad, by where they are.
 Problems = dict[tuple[TopicPartition, int], str]
 
 
-def problems_of_groups(groups: Sequence[Group], batch: Batch, config: SinkConfig) -> Problems:
+def problems_of_groups(batch: Batch, config: SinkConfig) -> Problems:
     """Return the records that are bad because of their schema, or because they have no table."""
     found: Problems = {}
-    for group in groups:
+    for group in batch.groups:
         if group.problem is not None:
             rows = batch.records(group, None, config).select("topic", "partition", "offset", "problem").limit(_bound(config)).collect()
             found |= {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["problem"] or group.problem for row in rows}
     return found
 
 
-def problems_of_table(groups: Sequence[Group], batch: Batch, ranges: Mapping[TopicPartition, Range], config: SinkConfig) -> Problems:
+def problems_of_part(part: TableBatch, at: Target) -> Problems:
     """Return the records that make the decoding of one table's groups fail."""
-    found: Problems = {}
-    for group in groups:
-        rows = batch.problems(group, None, config).limit(_bound(config)).collect()
+    found, bound = Problems(), _bound(at.config)
+    for group in part.groups:
+        rows = at.records.problems(group, None, at.config).limit(bound).collect()
         found |= {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["problem"] for row in rows}
     if found:
         return found
-    for group in groups:
-        for tp, whole in ranges.items():
+    for group in part.groups:
+        for tp, whole in part.ranges.items():
             if tp.topic == group.fingerprint.topic:
-                _halve(tp, whole, lambda condition, group=group: batch.decoded(group, condition, config), found, _bound(config))  # type: ignore[misc]
+                _halve(tp, whole, lambda condition, group=group: at.records.decoded(group, condition, at.config), found, bound)  # type: ignore[misc]
     return found
 
 
@@ -254,6 +238,26 @@ def reject_records(found: Problems, batch: Batch, reader: Reader, context: Batch
 
 def _bound(config: SinkConfig) -> int:
     return int(config["errors.max-per-batch"]) + 1
+
+
+def infer_types(part: TableBatch, at: Target) -> TableBatch:
+    """Give records without schemas the types that the table has, its configuration names, or their values show."""
+    if not any(group.schema.untyped for group in part.groups):
+        return part
+    state = at.tables.load(part.table)
+    known = {} if state is None else state.columns
+
+    def typed(group: Group) -> Group:
+        records = at.records.records(group, None, at.config)
+        return replace(group, schema=schemaless.typed(group.schema, records, known, at.config.column_types, at.config.types))
+
+    return replace(part, groups=[typed(group) if group.schema.untyped else group for group in part.groups])
+
+
+def choose_columns(part: TableBatch, at: Target) -> TableBatch:
+    """Read the columns that the table's configuration chooses. Raises as `table_schema`."""
+    schemas = [(group, table_schema(group.schema, str(part.table), at.config)) for group in part.groups]
+    return replace(part, groups=[replace(group, schema=schema) for group, schema in schemas if schema is not None])
 
 
 def table_schema(schema: RecordSchema, table: str, config: SinkConfig) -> RecordSchema | None:
