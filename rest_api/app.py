@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import cache, partial
 
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from connect_py.herder.base import Herder
-from rest_api.compat import JaxRs, ResponseHeaders
+from rest_api.compat.headers import Cors, ResponseHeaders
+from rest_api.compat.jaxrs import JaxRs
 from rest_api.config import RestConfig
-from rest_api.middleware import AccessLog, Cors, Origins
+from rest_api.middleware import AccessLog, Origins
 from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
-from rest_api.openapi import describe, docs_page
+from rest_api.openapi import ALWAYS, DESCRIPTION, DeclaredLogin, docs_page
 from rest_api.routes import all_routes
 from rest_api.routes.worker import logger_routes, metrics_routes
 from rest_api.waiting import WAITING_REQUESTS, Deadline
@@ -35,7 +35,6 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
     routers = all_routes(herder, config)
     app = _application(config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
-    app.openapi = cache(partial(describe, app, with_passwords=config.auth is not None))  # type: ignore[method-assign]  # as FastAPI's own documentation has it
     app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
     if config.cors_origins:
         headers = ("Content-Type", "Authorization") if config.auth else ("Content-Type",)
@@ -74,12 +73,14 @@ def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: boo
 
     app = FastAPI(
         title="Kafka Connect REST API",
+        description=DESCRIPTION,
         version="4.3.1",
         redirect_slashes=False,
         openapi_url="/openapi.json" if pages else None,
         docs_url=None,
         redoc_url=None,
-        default_response_class=Response,
+        responses=ALWAYS,
+        dependencies=[Depends(DeclaredLogin())] if pages and config.auth else [],
         lifespan=lifespan,
     )
     app.state.config = config

@@ -11,7 +11,7 @@ from connect_py.herder.base import REQUEST_TIMEOUT_SECONDS
 from connect_py.log.levels import PROCESS, Loggers
 from rest_api import basic_auth
 from rest_api.basic_auth import BasicAuth
-from rest_api.compat import HeaderRule, parse_rules
+from rest_api.compat.headers import HeaderRule, parse_rules
 from rest_api.listeners import Listener, parse_listeners
 from rest_api.middleware import ALLOWED_HOSTS
 

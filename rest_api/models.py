@@ -1,5 +1,9 @@
-"""Answers: their JSON in the reference's order of fields (`runtime/rest/entities/*.java`, observed on Connect 4.3), and refusals, which all
-are `{"error_code": status, "message": text}` (`ErrorMessage.java`, `ConnectExceptionMapper.java`).
+"""Answers in the reference's order of fields (`runtime/rest/entities/*.java`, observed on Connect 4.3), and refusals, which all are
+`{"error_code": status, "message": text}` (`ErrorMessage.java`, `ConnectExceptionMapper.java`).
+
+FastAPI describes what is here and does not check it: `rest_api.request.ConnectRoute` writes an answer as it is, with orjson. To have
+pydantic check and write it took three times as long for `GET /connectors?expand=status&expand=info`. What the herder has in the same
+shape (`ServerInfo`, `Health`, `LoggerLevel`) is answered as it is.
 
 Two kinds of refusals differ by a header only: what the reference's container refuses before a resource runs (404, 405, 406, 413, 415)
 carries no content type; what a resource refuses is `application/json`.
@@ -9,129 +13,295 @@ from __future__ import annotations
 
 import http
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, cast
 
 import orjson
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict  # before 3.12 pydantic takes no other
 
 from connect_py.api.config import ConfigKey, ConfigType, ConfigValue, text_of
 from connect_py.api.storage import Status
 from connect_py.errors import ConfigError, ConnectError, RestError
-from connect_py.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, OffsetEntry, PluginInfo, TaskInfo
-from connect_py.log.levels import LoggerLevel
+from connect_py.herder import base
 from connect_py.log.redact import bounded, scrub
 
-Json = dict[str, Any]
+CONFIG_EXAMPLE = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": "/data/lines.txt", "topic": "lines"}
 
 
-def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Compact UTF-8 JSON with the reference's content type, which names no character set."""
-    body = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
-    return Response(body, status, {**(headers or {}), "content-type": "application/json"})
+def _shown(example: Any) -> Any:
+    return Field(examples=[example])
 
 
-def connector_info(info: ConnectorInfo) -> Json:
-    """Return the JSON of ConnectorInfo.java."""
-    tasks = [{"connector": info.name, "task": task} for task in info.tasks]
-    return {"name": info.name, "config": dict(info.config), "tasks": tasks, "type": info.type}
+def _one_of(*texts: str) -> Any:
+    return Field(json_schema_extra={"enum": list(texts)})
 
 
-def task_info(connector: str, info: TaskInfo) -> Json:
-    """Return the JSON of TaskInfo.java."""
-    return {"id": {"connector": connector, "task": info.task}, "config": dict(info.config)}
+_Connector = Annotated[str, _shown("lines")]
+Config = Annotated[Mapping[str, str | None], _shown({**CONFIG_EXAMPLE, "name": "lines"})]
+_Kind = Annotated[str, _one_of("source", "sink", "unknown")]
 
 
-def state(status: Status) -> Json:
-    """Return the JSON of ConnectorStateInfo.AbstractState: the version may be null, the trace is left out when there is none."""
-    result: Json = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
+@dataclass
+class TaskId:
+    """A task of a connector."""
+
+    connector: _Connector
+    task: int
+
+
+@dataclass
+class ConnectorInfo:
+    """A connector's configuration and tasks."""
+
+    name: _Connector
+    config: Config
+    tasks: list[TaskId]
+    type: _Kind
+
+    @classmethod
+    def of(cls, info: base.ConnectorInfo) -> ConnectorInfo:
+        """Return the answer to what the herder says."""
+        return cls(info.name, dict(info.config), [TaskId(info.name, task) for task in info.tasks], info.type)
+
+
+@dataclass
+class TaskInfo:
+    """A task's configuration."""
+
+    id: TaskId
+    config: Config
+
+
+class SnapshotTable(TypedDict):
+    """How far the snapshot of a table is; what is not known is left out."""
+
+    table: str
+    state: Annotated[str, _one_of("PENDING", "RUNNING", "COMPLETED")]
+    rows: int
+    estimated_rows: NotRequired[int]
+    rows_per_second: NotRequired[float]
+    seconds_left: NotRequired[int]
+
+
+class Snapshot(TypedDict):
+    """How far a snapshot is that takes long."""
+
+    state: Annotated[str, _one_of("RUNNING", "COMPLETED")]
+    rows: int
+    estimated_rows: NotRequired[int]
+    tables: list[SnapshotTable]
+
+
+class ConnectorState(TypedDict):
+    """The state of a connector or task (`ConnectorStateInfo.java`)."""
+
+    state: Annotated[str, _one_of("RUNNING", "UNASSIGNED", "PAUSED", "STOPPED", "FAILED", "RESTARTING")]
+    worker_id: Annotated[str, _shown("10.0.0.5:8083")]
+    version: Annotated[str | None, _shown("4.3.1")]
+    trace: NotRequired[Annotated[str, Field(description="Why it failed; left out otherwise")]]
+    restarts: NotRequired[Annotated[Mapping[str, Any], Field(description="What became of failures, where failed tasks are restarted")]]
+
+
+class TaskState(ConnectorState):
+    """The state of a task."""
+
+    id: int
+    snapshot: NotRequired[Annotated[Snapshot, Field(description="Of one that takes long; left out otherwise")]]
+
+
+@dataclass
+class ConnectorStatus:
+    """States of a connector and its tasks, by number."""
+
+    name: _Connector
+    connector: ConnectorState
+    tasks: list[TaskState]
+    type: _Kind
+
+    @classmethod
+    def of(cls, status: base.ConnectorStatus) -> ConnectorStatus:
+        """Return the answer to what the herder says."""
+        tasks = [task_state(task, each, status.snapshots.get(task)) for task, each in sorted(status.tasks.items())]
+        return cls(status.name, _state(status.connector), tasks, status.type)
+
+
+def _state(status: Status) -> ConnectorState:
+    shown: ConnectorState = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
     if status.trace:
-        result["trace"] = status.trace
+        shown["trace"] = status.trace
     if status.restarts is not None:
-        result["restarts"] = dict(status.restarts)
-    return result
+        shown["restarts"] = dict(status.restarts)
+    return shown
 
 
-def task_state(task: int, status: Status) -> Json:
-    """Return the JSON of ConnectorStateInfo.TaskState."""
-    return {"id": task, **state(status)}
+def task_state(task: int, status: Status, snapshot: Mapping[str, Any] | None = None) -> TaskState:
+    """Return the answer to what the herder says of a task."""
+    return cast(TaskState, {"id": task, **_state(status)} | ({} if snapshot is None else {"snapshot": snapshot}))
 
 
-def connector_status(status: ConnectorStatus) -> Json:
-    """Return the JSON of ConnectorStateInfo.java; tasks by number."""
-    tasks = [
-        task_state(task, one) | ({"snapshot": status.snapshots[task]} if task in status.snapshots else {})
-        for task, one in sorted(status.tasks.items())
-    ]
-    return {"name": status.name, "connector": state(status.connector), "tasks": tasks, "type": status.type}
+Topics = Annotated[dict[str, dict[str, Sequence[str]]], _shown({"lines": {"topics": ["lines"]}})]
+Message = Annotated[dict[str, str], _shown({"message": "The offsets for this connector have been altered successfully"})]
+SignalTaken = Annotated[dict[str, str], _shown({"id": "orders-again"})]
 
 
-def offsets(entries: Sequence[OffsetEntry]) -> Json:
-    """Return the JSON of ConnectorOffsets.java."""
-    return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in entries]}
+class Expanded(TypedDict, total=False):
+    """What `expand` asks of a connector."""
+
+    info: ConnectorInfo
+    status: ConnectorStatus
 
 
-def plugin_info(info: PluginInfo) -> Json:
-    """Return the JSON of PluginInfo.java: a plugin without a version shows none."""
-    result: Json = {"class": info.class_name, "type": info.type}
-    if info.version is not None:
-        result["version"] = info.version
-    return result
+#: Names, or with `expand` a map.
+Connectors = Sequence[_Connector] | Mapping[str, Expanded]
 
 
-def config_key(key: ConfigKey) -> Json:
-    """Return the JSON of ConfigKeyInfo.java."""
-    return {
-        "name": key.name,
-        "type": key.type.value,
-        "required": key.required,
-        "default_value": text_of(key.default, key.type),
-        "importance": key.importance.value,
-        "documentation": key.documentation,
-        "group": key.group,
-        "order_in_group": key.order,
-        "width": key.width.value,
-        "display_name": key.display_name or key.name,
-        "dependents": list(key.dependents),
-    }
+@dataclass
+class Offset:
+    """Where a connector is: in a partition of its source, or in one of Kafka's."""
+
+    partition: Annotated[Mapping[str, Any] | None, _shown({"filename": "/data/lines.txt"})]
+    offset: Annotated[Mapping[str, Any] | None, _shown({"position": 8})]
 
 
-def config_value(key: ConfigKey | None, value: ConfigValue) -> Json:
-    """Return the JSON of ConfigValueInfo.java."""
-    type_ = key.type if key is not None else ConfigType.STRING
-    return {
-        "name": value.name,
-        "value": text_of(value.value, type_),
-        "recommended_values": [text_of(each, type_) for each in value.recommended_values],
-        "errors": list(value.errors),
-        "visible": value.visible,
-    }
+@dataclass
+class Offsets:
+    """Offsets of a connector (`ConnectorOffsets.java`)."""
+
+    offsets: list[Offset]
 
 
-def config_infos(infos: ConfigInfos) -> Json:
-    """Return the JSON of ConfigInfos.java."""
-    pairs = [{"definition": config_key(k) if k is not None else None, "value": config_value(k, v)} for k, v in infos.configs]
-    return {"name": infos.name, "error_count": infos.error_count, "groups": list(infos.groups), "configs": pairs}
+class Notification(TypedDict):
+    """What a source's snapshot has told."""
+
+    sequence: Annotated[int, Field(description="Grows from one notification to the next", examples=[1795244592289001])]
+    task: int
+    id: Annotated[str, _shown("orders-again")]
+    aggregate_type: Annotated[str, _shown("Incremental Snapshot")]
+    type: Annotated[str, _shown("STARTED")]
+    additional_data: Annotated[dict[str, str], _shown({"connector_name": "dbserver1", "data_collections": "public.orders"})]
+    timestamp: Annotated[int, Field(description="Epoch milliseconds", examples=[1795244592289])]
 
 
-def logger_level(level: LoggerLevel) -> Json:
-    """Return the JSON of LoggerLevel.java."""
-    return {"level": level.level, "last_modified": level.last_modified}
+@dataclass
+class Notifications:
+    """Notifications, oldest first."""
+
+    notifications: Sequence[Notification]
+
+
+Plugin = TypedDict(
+    "Plugin",
+    {
+        "class": Annotated[str, _shown("io.debezium.connector.postgresql.PostgresConnector")],
+        "type": Annotated[str, _one_of("source", "sink", "transformation", "predicate", "converter", "header_converter")],
+        "version": NotRequired[Annotated[str, _shown("3.6.1.Final")]],
+    },
+)
+
+
+def plugin(info: base.PluginInfo) -> Plugin:
+    """Return the answer of PluginInfo.java: a plugin without a version shows none."""
+    shown: Plugin = {"class": info.class_name, "type": info.type}
+    return shown if info.version is None else {**shown, "version": info.version}
+
+
+@dataclass
+class ConfigKeyInfo:
+    """A property of a plugin (`ConfigKeyInfo.java`)."""
+
+    name: Annotated[str, _shown("tasks.max")]
+    type: Annotated[str, _one_of("INT", "BOOLEAN", "STRING", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")]
+    required: bool
+    default_value: Annotated[str | None, _shown("1")]
+    importance: Annotated[str, _one_of("HIGH", "MEDIUM", "LOW")]
+    documentation: str | None
+    group: str | None
+    order_in_group: int
+    width: Annotated[str, _one_of("NONE", "SHORT", "MEDIUM", "LONG")]
+    display_name: Annotated[str, _shown("Tasks max")]
+    dependents: Sequence[str]
+
+    @classmethod
+    def of(cls, key: ConfigKey) -> ConfigKeyInfo:
+        """Return the answer to a definition."""
+        return cls(
+            key.name, key.type.value, key.required, text_of(key.default, key.type), key.importance.value, key.documentation, key.group,
+            key.order, key.width.value, key.display_name or key.name, list(key.dependents),
+        )  # fmt: skip
+
+
+@dataclass
+class ConfigValueInfo:
+    """A property's value and what is wrong with it (`ConfigValueInfo.java`)."""
+
+    name: Annotated[str, _shown("tasks.max")]
+    value: Annotated[str | None, _shown("1")]
+    recommended_values: list[str | None]
+    errors: list[str]
+    visible: bool
+
+    @classmethod
+    def of(cls, key: ConfigKey | None, value: ConfigValue) -> ConfigValueInfo:
+        """Return the answer to a checked value."""
+        kind = key.type if key is not None else ConfigType.STRING
+        recommended = [text_of(each, kind) for each in value.recommended_values]
+        return cls(value.name, text_of(value.value, kind), recommended, list(value.errors), value.visible)
+
+
+@dataclass
+class ConfigInfo:
+    """A property, and its value."""
+
+    definition: ConfigKeyInfo | None
+    value: ConfigValueInfo
+
+
+@dataclass
+class ConfigInfos:
+    """A checked configuration (`ConfigInfos.java`)."""
+
+    name: Annotated[str, _shown("FileStreamSource")]
+    error_count: int
+    groups: list[str]
+    configs: list[ConfigInfo]
+
+    @classmethod
+    def of(cls, infos: base.ConfigInfos) -> ConfigInfos:
+        """Return the answer to what the herder says."""
+        configs = [
+            ConfigInfo(None if key is None else ConfigKeyInfo.of(key), ConfigValueInfo.of(key, value)) for key, value in infos.configs
+        ]
+        return cls(infos.name, infos.error_count, list(infos.groups), configs)
+
+
+@dataclass
+class Error:
+    """A refusal."""
+
+    error_code: int
+    message: str
 
 
 #: What a request gets that waits while the worker ends.
 ENDING = "The worker is shutting down. What was asked for may have been done or not; ask again when a worker answers."
 
 
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Compact UTF-8 JSON with the reference's content type, which names no character set."""
+    return Response(orjson.dumps(content), status, {**(headers or {}), "content-type": "application/json"})
+
+
 def error_response(status: int, message: str) -> Response:
     """Return the answer of a resource that refuses."""
-    return json_response({"error_code": status, "message": message}, status)
+    return json_response(Error(status, message), status)
 
 
-def container_error(status: int, message: str | None = None) -> Response:
-    """Return the answer of the container before any resource: no content type, and `HTTP 404 Not Found` where nothing better is known."""
-    text = message or f"HTTP {status} {http.HTTPStatus(status).phrase}"
-    return Response(orjson.dumps({"error_code": status, "message": text}), status)
+def container_error(status: int) -> Response:
+    """Return the answer of the container before any resource, `HTTP 404 Not Found` for one: no content type."""
+    return Response(orjson.dumps(Error(status, f"HTTP {status} {http.HTTPStatus(status).phrase}")), status)
 
 
 def on_connect_error(request: Request, error: Exception) -> Response:

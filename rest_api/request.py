@@ -1,31 +1,125 @@
-"""What a request brings: its body, and the parts of its path and query string by JAX-RS's rules.
+"""What a request brings: the parts of its path and query string, and its body as JSON.
 
-Bodies are JSON, read whole and checked here, so that a client's mistake is a 400 with a sentence. The reference answers the same mistakes
-with a 500 and the text of its JSON library. The functions for parameters are coroutines because others would wait for a thread.
+`ConnectRoute` is the route of every resource. It reads a body whole and within limits, before FastAPI checks it by the model in the
+signature (`bodies.py`): a client's mistake is a 400 with a sentence. The reference answers the same mistakes with a 500 and the text of its
+JSON library. It runs on a thread what may block, and writes there what it answers, which FastAPI only describes (`models.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import Depends, Path, Query, Request
-from starlette.requests import ClientDisconnect
+import anyio.to_thread
+from fastapi import Path, Query
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BeforeValidator
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
-from connect_py.errors import BadRequestError, NotFoundError, RestError
+from connect_py.errors import BadRequestError, RestError
+from rest_api.compat.jaxrs import FirstValues, boolean_of, integer_of
+from rest_api.models import json_response
 
 #: Jetty's idle timeout: a client that has sent nothing of its body for so long is not waited for.
 _IDLE_SECONDS = 30.0
 #: Deeper than any body of Connect's, and far less than what would exhaust the parser.
 _MAX_DEPTH = 100
+#: A longer body is parsed on a thread, so that other requests get their answers meanwhile.
+_SHORT_BYTES = 64 * 1024
+NO_BODY = "The request has no body; JSON is needed."
+
+Connector = Annotated[str, Path(description="The connector's name, percent-encoded"), AfterValidator(unquote)]
+Task = Annotated[int, Path(description="The task's number, from 0"), BeforeValidator(integer_of)]
+Plugin = Annotated[str, Path(description="A plugin's class name or alias"), AfterValidator(unquote)]
+Logger = Annotated[str, Path(description="A logger's name"), AfterValidator(unquote)]
+Flag = Annotated[bool, Query(description="`true` or anything else for false"), BeforeValidator(boolean_of)]
 
 
-async def _read(request: Request) -> bytes:
-    return await read_body(request, request.app.state.config.max_body_bytes)
+class ConnectRequest(Request):
+    """A request whose body, if its resource takes one, was read and parsed by `ConnectRoute`.
+
+    Attributes:
+        sent: the body's bytes.
+    """
+
+    sent = b""
+    _parsed: Any = None
+
+    @functools.cached_property
+    def query_params(self) -> FirstValues:
+        """The query's parameters by JAX-RS's rule."""
+        return FirstValues(self.scope["query_string"])
+
+    async def body(self) -> bytes:
+        """Return what was sent; nothing for blanks."""
+        return self.sent.strip() and self.sent
+
+    async def json(self) -> Any:
+        """Return what was parsed."""
+        return self._parsed
+
+    async def take(self, *, required: bool, numbers_as_text: bool) -> None:
+        """Read and parse the body. Raises RestError."""
+        self.sent = await read_body(self, self.app.state.config.max_body_bytes)
+        if self.sent.strip():
+            read = functools.partial(parse, self.sent, numbers_as_text=numbers_as_text)
+            self._parsed = read() if len(self.sent) <= _SHORT_BYTES else await anyio.to_thread.run_sync(read)
+        elif required:
+            raise BadRequestError(NO_BODY)
+
+
+class ConnectRoute(APIRoute):
+    """A resource with one method. A body's numbers become text, with their digits as they were sent: configurations are made of texts."""
+
+    numbers_as_text = True
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        if inspect.signature(endpoint, eval_str=True).return_annotation is None:
+            settings["response_class"] = Response  # neither a body nor a content type
+        super().__init__(path, _answering(endpoint, settings.get("status_code") or 200), **settings)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handle, body = super().get_route_handler(), self.body_field
+
+        async def answer(request: Request) -> Response:
+            taken = ConnectRequest(request.scope, request.receive)
+            if body is not None:
+                await taken.take(required=body.field_info.is_required(), numbers_as_text=self.numbers_as_text)
+            return await handle(taken)
+
+        return answer
+
+
+class NumbersRoute(ConnectRoute):
+    """A resource whose body's numbers are numbers."""
+
+    numbers_as_text = False
+
+
+def _answering(endpoint: Callable[..., Any], status: int) -> Callable[..., Coroutine[Any, Any, Response]]:
+    """Return an endpoint that runs on a thread, if it is no coroutine, and writes its answer."""
+
+    is_coroutine = inspect.iscoroutinefunction(endpoint)
+
+    def written(found: Any) -> Response:
+        if isinstance(found, Response):
+            return found
+        return Response(status_code=status) if found is None else json_response(found, status)
+
+    @functools.wraps(endpoint)
+    async def run(**arguments: Any) -> Response:
+        if is_coroutine:
+            return written(await endpoint(**arguments))
+        return await anyio.to_thread.run_sync(lambda: written(endpoint(**arguments)))
+
+    return run
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -50,17 +144,14 @@ async def read_body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-RawBody = Annotated[bytes, Depends(_read)]
-
-
 def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON number")
 
 
-def _parse(body: bytes, *, numbers_as_text: bool) -> Any:
+def parse(body: bytes, *, numbers_as_text: bool = True) -> Any:
     """Parse JSON. Raises BadRequestError. Numbers as text keep their digits: `1.50` stays "1.50", as the reference's String maps do."""
     if not body.strip():
-        raise BadRequestError("The request has no body; JSON is needed.")
+        raise BadRequestError(NO_BODY)
     try:
         text = body.decode("utf-8-sig")
         if numbers_as_text:
@@ -89,104 +180,3 @@ def _depth(value: Any) -> int:
         level = [item for each in level if isinstance(each, list | dict) for item in (each.values() if isinstance(each, dict) else each)]
         depth += 1
     return depth
-
-
-def _described(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "a text or number"
-        case list():
-            return "an array"
-        case dict():
-            return "an object"
-        case _:
-            return "a number"
-
-
-def parse(body: bytes) -> Any:
-    """Any JSON, numbers as text. Raises BadRequestError."""
-    return _parse(body, numbers_as_text=True)
-
-
-def parse_object(body: bytes, known: tuple[str, ...], *, numbers_as_text: bool = True) -> Mapping[str, Any]:
-    """Parse a JSON object with no other fields than the known ones. Raises BadRequestError."""
-    parsed = _parse(body, numbers_as_text=numbers_as_text)
-    if not isinstance(parsed, dict):
-        raise BadRequestError(f"The request's body must be a JSON object; it is {_described(parsed)}.")
-    for name in parsed:
-        if name not in known:
-            raise BadRequestError(f'Unrecognized field "{name}"; known fields are: {", ".join(known)}.')
-    return parsed
-
-
-def config_map(value: Any, what: str) -> dict[str, str | None]:
-    """Check a flat configuration: texts and nulls; numbers and booleans become their text. Raises BadRequestError."""
-    if not isinstance(value, dict):
-        raise BadRequestError(f"{what} must be a JSON object of property names and values; it is {_described(value)}.")
-    return {name: _config_value(name, item, what) for name, item in value.items()}
-
-
-def _config_value(name: str, value: Any, what: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    raise BadRequestError(f'{what} holds {_described(value)} under "{name}"; a property\'s value is a text, a number or a boolean.')
-
-
-def parse_config(body: bytes) -> dict[str, str | None]:
-    """Parse a body that is a configuration. Raises BadRequestError."""
-    return config_map(_parse(body, numbers_as_text=True), "The request's body")
-
-
-_INT = range(-(2**31), 2**31)
-_TRIMMED = "".join(map(chr, range(0x21)))
-
-
-def _decode(text: str) -> str:
-    return unquote(text)  # the path is matched in its encoded form, so that a name may hold a slash
-
-
-async def _connector(connector: Annotated[str, Path(description="The connector's name, percent-encoded")]) -> str:
-    return _decode(connector)
-
-
-async def _task(task: Annotated[str, Path(description="The task's number, from 0")]) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", task) or int(task) not in _INT:
-        raise NotFoundError("HTTP 404 Not Found")
-    return int(task)
-
-
-async def _plugin(plugin: Annotated[str, Path(description="A plugin's class name or alias")]) -> str:
-    return _decode(plugin)
-
-
-async def _logger(logger: Annotated[str, Path(description="A logger's name")]) -> str:
-    return _decode(logger)
-
-
-Connector = Annotated[str, Depends(_connector)]
-Task = Annotated[int, Depends(_task)]
-Plugin = Annotated[str, Depends(_plugin)]
-Logger = Annotated[str, Depends(_logger)]
-#: `Boolean.valueOf`: only `true`, in any case, is true; see `is_true`.
-Flag = Annotated[str, Query(description="`true` or anything else for false")]
-
-
-def is_true(text: str) -> bool:
-    """Return what Java's `Boolean.valueOf` does."""
-    return text.lower() == "true"
-
-
-def first(request: Request, name: str, default: str) -> str:
-    """Return the first value of a query parameter: JAX-RS takes it when a parameter comes twice, FastAPI the last one."""
-    return next(iter(request.query_params.getlist(name)), default)
-
-
-def java_trim(text: str) -> str:
-    """Strip as Java's `String.trim`, which removes control characters and blanks, and no other white space."""
-    return text.strip(_TRIMMED)

@@ -1,5 +1,5 @@
 """How requests wait: for a worker that starts (`Gate`), for the resource, no longer than Connect lets a request wait (`Deadline`), and for
-a thread (`ThreadLimit`).
+a thread (`on_threads`).
 
 Most requests wait in one pool of threads (`WAITING_REQUESTS`). A check of a configuration may wait for a server that says nothing; two
 hundred of these must not keep a liveness probe from its answer, which would have the worker killed. So `/health` and `/metrics` have
@@ -9,9 +9,10 @@ threads of their own, and checks are few at a time; others queue without a threa
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -131,7 +132,8 @@ class Deadline:
             task.exception()  # no request waits for it any more
 
 
-T = TypeVar("T")
+#: Has a function run on threads of its own, as a coroutine.
+Threads = Callable[[Callable[..., Any]], Callable[..., Coroutine[Any, Any, Any]]]
 
 #: Checks of configurations at the same time. Each may load a connector and open connections.
 CHECKS = 20
@@ -140,26 +142,22 @@ CHECKS = 20
 _PROBES = 4
 
 
-class ThreadLimit:
-    """A limit of threads; made and used within an event loop.
+def on_threads(limit: int) -> Threads:
+    """Return a decorator by which functions run on threads of their own, no more than `limit` of them at a time."""
+    limiter = anyio.CapacityLimiter(limit)
 
-    Args:
-        threads: at the same time.
-    """
+    def decorate(work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+        @functools.wraps(work)
+        async def run(**arguments: Any) -> Any:
+            return await anyio.to_thread.run_sync(functools.partial(work, **arguments), limiter=limiter)
 
-    def __init__(self, threads: int) -> None:
-        self._limiter = anyio.CapacityLimiter(threads)
+        return run
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run something that may block, when a thread is free. Raises what it raises."""
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
-
-
-def validation_threads() -> ThreadLimit:
-    """Return the threads for what checks a configuration."""
-    return ThreadLimit(CHECKS)
+    return decorate
 
 
-def probe_threads() -> ThreadLimit:
-    """Return the threads for what must answer regardless of how busy the worker is."""
-    return ThreadLimit(_PROBES)
+#: Threads for what checks a configuration.
+validation_threads = functools.partial(on_threads, CHECKS)
+
+#: Threads for what must answer regardless of how busy the worker is.
+probe_threads = functools.partial(on_threads, _PROBES)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from connect_py.herder.base import Herder
 from rest_api.config import RestConfig
-from rest_api.routes.connectors import connector_routes, offset_routes, task_routes, topic_routes
+from rest_api.routes.connectors import connector_routes, offset_routes, one_connector_routes, task_routes, topic_routes
 from rest_api.routes.internal import internal_routes
 from rest_api.routes.plugins import plugin_routes
 from rest_api.routes.signals import signal_routes
@@ -16,9 +16,9 @@ from rest_api.waiting import validation_threads
 
 def all_routes(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Return every resource that the settings allow."""
-    room = validation_threads()
+    checks = validation_threads()
     found = [routes(herder) for routes in (root_routes, task_routes, topic_routes, offset_routes, signal_routes, internal_routes)]
-    found += [connector_routes(herder, room), plugin_routes(herder, room)]
+    found += [routes(herder, checks) for routes in (connector_routes, one_connector_routes, plugin_routes)]
     if config.metrics_listeners is None:
         found.append(metrics_routes(herder))
     return [*found, logger_routes(herder, config)] if config.admin_listeners is None else found

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
 from connect_py.herder.session_key import InternalSignature
-from rest_api.request import Connector, config_map, parse, read_body
+from rest_api.bodies import config_map
+from rest_api.request import Connector, ConnectRoute, parse, read_body
 
 #: `InternalRequestSignature.java`
 _MAC, _ALGORITHM = "x-connect-authorization", "x-connect-request-signature-algorithm"
@@ -26,22 +26,20 @@ _MAX_UNSIGNED_BYTES = 64 * 1024
 
 def internal_routes(herder: Herder) -> APIRouter:
     """Return the routes of `POST /connectors/{connector}/tasks` and `PUT /connectors/{connector}/fence`."""
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False, route_class=ConnectRoute)
 
-    @router.post("/connectors/{connector}/tasks")
-    def put_task_configs(request: Request, connector: Connector, body: SignedBody) -> Response:
+    @router.post("/connectors/{connector}/tasks", status_code=204)
+    def put_task_configs(request: Request, connector: Connector, body: SignedBody) -> None:
         signature = _signature(request, body)
         if signature is None:
             configs = _task_configs(body)  # the reference finds mistakes in a body before it misses the signature
             herder.put_task_configs(connector, lambda: configs, None)
         else:
             herder.put_task_configs(connector, lambda: _task_configs(body), signature)
-        return Response(status_code=204)
 
-    @router.put("/connectors/{connector}/fence")
-    def fence(request: Request, connector: Connector, body: SignedBody) -> Response:
+    @router.put("/connectors/{connector}/fence", status_code=204)
+    def fence(request: Request, connector: Connector, body: SignedBody) -> None:
         herder.fence_zombies(connector, _signature(request, body))
-        return Response(status_code=204)
 
     return router
 

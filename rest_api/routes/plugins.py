@@ -5,55 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
 from rest_api import models
-from rest_api.models import json_response
-from rest_api.openapi import CONFIG_BODY
-from rest_api.request import Flag, Plugin, RawBody, first, is_true, parse_config
-from rest_api.waiting import ThreadLimit
+from rest_api.bodies import Config
+from rest_api.compat.jaxrs import boolean_of
+from rest_api.openapi import BODY, refusals
+from rest_api.request import ConnectRoute, Plugin
+from rest_api.waiting import Threads
 
 _CONNECTORS = ("source", "sink")
 
 #: Values of the Warning header, and characters of one.
 _WARNINGS, _WARNING_LENGTH = 10, 300
 
+OnlyFlag = Annotated[
+    bool,
+    Query(description="`true`, which an empty text is too, or anything else for false"),
+    BeforeValidator(lambda text: not text or boolean_of(text)),
+]
 Version = Annotated[str | None, Query(description="A version, or a range such as `[1.0,2.0)`, that the plugin must have")]
 
 
-def plugin_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
+def plugin_routes(herder: Herder, checks: Threads) -> APIRouter:
     """Return the routes of `/connector-plugins`. `checks` are the threads for validation."""
-    router = APIRouter(tags=["plugins"])
+    router = APIRouter(tags=["plugins"], route_class=ConnectRoute)
 
     @router.get("/connector-plugins", summary="Connectors that can be created; with `connectorsOnly=false` every kind of plugin")
-    def plugins(request: Request, connectorsOnly: Flag = "true") -> Response:
-        connectorsOnly = first(request, "connectorsOnly", connectorsOnly)
-        everything = connectorsOnly != "" and not is_true(connectorsOnly)
-        return json_response([models.plugin_info(info) for info in herder.plugins() if everything or info.type in _CONNECTORS])
+    def plugins(connectorsOnly: OnlyFlag = True) -> list[models.Plugin]:
+        found = herder.plugins()
+        return [models.plugin(info) for info in found if not connectorsOnly or info.type in _CONNECTORS]
 
-    @router.get("/connector-plugins/{plugin}/config", summary="Properties of a plugin")
-    def definitions(plugin: Plugin, version: Version = None) -> Response:
-        return json_response([models.config_key(key) for key in herder.plugin_config(plugin, version)])
+    @router.get("/connector-plugins/{plugin}/config", summary="Properties of a plugin", responses=refusals(404))
+    def definitions(plugin: Plugin, version: Version = None) -> list[models.ConfigKeyInfo]:
+        return [models.ConfigKeyInfo.of(key) for key in herder.plugin_config(plugin, version)]
 
     @router.put(
         "/connector-plugins/{plugin}/config/validate",
         summary="Check a configuration; 200 also when it has errors",
-        openapi_extra=CONFIG_BODY,
+        response_model=models.ConfigInfos,
+        responses=refusals(*BODY, 404),
     )
-    async def validate(plugin: Plugin, body: RawBody) -> Response:
-        return await checks.run(lambda: answer(plugin, parse_config(body)))
-
-    def answer(plugin: str, config: dict[str, str | None]) -> Response:
+    @checks
+    def validate(plugin: Plugin, config: Config) -> Response:
         submitted = config.get("connector.class")
         if submitted is not None and not _short(submitted).endswith(_short(plugin)):
             raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
         infos = herder.validate(config)
         # the body is exactly Connect's, so what is no error goes into a header (RFC 7234, section 5.5)
         headers = {"warning": _warnings(infos.warnings)} if infos.warnings else None
-        return json_response(models.config_infos(infos), headers=headers)
+        return models.json_response(models.ConfigInfos.of(infos), headers=headers)
 
     return router
 

@@ -57,7 +57,11 @@ def url() -> Iterator[str]:
 def api(url: str) -> Iterator[Any]:
     for name in NAMES[:4]:
         requests.post(f"{url}/connectors", json={"name": name, "config": GOOD}, timeout=SECONDS)
-    yield schemathesis.openapi.from_url(f"{url}/openapi.json")
+    described = requests.get(f"{url}/openapi.json", timeout=SECONDS).json()
+    for operations in described["paths"].values():
+        for operation in operations.values():
+            del operation["responses"]["default"]  # which would make every status a described one
+    yield schemathesis.openapi.from_dict(described)
     for name in requests.get(f"{url}/connectors", timeout=SECONDS).json():
         requests.delete(f"{url}/connectors/{requests.utils.quote(name, safe='')}", timeout=SECONDS)
     assert requests.get(f"{url}/", timeout=SECONDS).json()["version"] == "4.3.1"
@@ -102,7 +106,7 @@ def test_no_request_fails_the_server_or_gets_what_it_may_not(label: str, url: st
     def run(case: Any) -> None:
         nonlocal made
         made += 1
-        answer = case.call(timeout=SECONDS)
+        answer = case.call(base_url=url, timeout=SECONDS)
         text = answer.content.decode("utf-8", "replace")
         refused_by_connector = path.endswith("/offsets") and any(f'"{known}' in text for known in OF_CONNECTORS)
         assert answer.status_code < 500 or refused_by_connector, f"{answer.status_code} {text}"

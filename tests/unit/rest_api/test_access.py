@@ -18,7 +18,8 @@ from connect_py.errors import ConfigError
 from rest_api import RestConfig, Server, create_admin_app, create_app
 from rest_api import request as body_module
 from rest_api import server as protocol
-from rest_api.basic_auth import EXTENSION, BasicAuth, jaas_path, parse_jaas
+from rest_api.basic_auth import BasicAuth
+from rest_api.compat.jaas import EXTENSION, jaas_path, parse_jaas
 from rest_api.listeners import openssl_cipher, parse_listeners
 from rest_api.waiting import Gate
 from tests.certificates import Identity

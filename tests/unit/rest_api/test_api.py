@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import socket
 import threading
 from http.client import HTTPConnection
@@ -181,6 +182,7 @@ def test_restart_with_parameters_shows_what_will_restart(client, connector):
     assert [task["state"] for task in answer.body["tasks"]] == ["RESTARTING"] * 2
     assert client("POST", "/connectors/c/restart?onlyFailed=true").body["connector"]["state"] == "RUNNING"
     assert client("POST", "/connectors/c/restart?includeTasks=maybe").status == 204
+    assert client("POST", "/connectors/c/restart?includeTasks=true&includeTasks=false").status == 202, "the first one counts"
     assert client("POST", "/connectors/c/tasks/1/restart").status == 204
 
 
@@ -290,8 +292,6 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("body", "message"), MISTAKES, ids=[m for _, m in MISTAKES])
 def test_a_mistake_in_the_body_is_400_with_a_sentence(client, body, message):
-    import re
-
     status, text = client("POST", "/connectors", body).error
     assert status == 400
     assert re.search(message, text)
@@ -478,6 +478,12 @@ def test_the_api_describes_itself_without_outside_resources(client):
     assert "connect-src 'self'" in page.headers["content-security-policy"]
 
 
+def _with_what_it_names(described, schema):
+    text = json.dumps(schema)
+    named = re.findall(r'"#/components/schemas/(\w+)"', text)
+    return text + "".join(_with_what_it_names(described, described["components"]["schemas"][name]) for name in named)
+
+
 def test_every_operation_is_described_with_its_answers_and_refusals(client):
     described = client("GET", "/openapi.json").body
     for path, operations in described["paths"].items():
@@ -487,7 +493,7 @@ def test_every_operation_is_described_with_its_answers_and_refusals(client):
             assert statuses & {"200", "201", "202", "204"}, (method, path)
             if "requestBody" in operation:
                 assert {"413", "415"} <= statuses
-                assert "example" in operation["requestBody"]["content"]["application/json"]
+                assert "examples" in _with_what_it_names(described, operation["requestBody"]["content"]["application/json"]["schema"])
     assert "securitySchemes" not in described["components"]
 
 

@@ -22,7 +22,7 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
 from connectors.engine.snapshot.initial.run import MarkedRows, Marker, OpenChunk
 from connectors.engine.snapshot.parallel import frames
-from rest_api.models import connector_status
+from rest_api import models
 
 KEY = ("id int4",)
 
@@ -194,7 +194,7 @@ def test_a_status_shows_a_snapshot_beside_its_tasks_state_and_nothing_without_on
     worker.task_reported(task, {"groups": [("connect.py", "snapshot-progress", {}, {"running": True, "rows": {"a": 5}, "done": {"a": 0}})]})
     running = Status("RUNNING", "w:1")
     status = ConnectorStatus("c", running, {0: running, 1: running}, "source", worker.snapshots("c"))
-    shown = connector_status(status)["tasks"]
+    shown = models.ConnectorStatus.of(status).tasks
     assert shown[0]["snapshot"] == {"state": "RUNNING", "rows": 5, "tables": [{"table": "a", "state": "PENDING", "rows": 5}]}
     assert shown[1] == {"id": 1, "state": "RUNNING", "worker_id": "w:1", "version": None}
     worker.task_launched(task)

@@ -1,32 +1,27 @@
-"""What the reference's container (Jetty) and JAX-RS runtime do around the resources, for the sake of parity alone.
+"""What the reference's container (Jetty) and JAX-RS runtime do before a resource is called, and how they read parameters.
 
 `JaxRs` decides before a resource is called, in this order: a head that is too long (414, 431), a path that cannot be read (400), an unknown
 path (404), a wrong method (405), a body that is no JSON (415), an answer that the client would not accept (406), a client that may not call
 (401). OPTIONS is answered here, HEAD is served from GET. Paths are passed on in their encoded form, without a trailing slash and without
-matrix parameters, so that a connector's name may hold anything, a slash too; `request.py` decodes it.
+matrix parameters, so that a connector's name may hold anything, a slash too; `rest_api.request` decodes it.
 
-`ResponseHeaders` adds the headers that the worker's owner wants on every answer (`response.http.headers.config`): rules
-`[set|add|setDate|addDate] Name:value`, separated by commas; a rule that itself has a comma is put in double quotes
-(`RestServerConfig.java`, Jetty's HeaderFilter). A date is the given number of milliseconds after the answer.
+Parameters follow Java's types: `boolean_of` is `Boolean.valueOf`, `integer_of` is `Integer.valueOf`, `trim` is `String.trim`, and a query
+parameter that comes twice counts as it came first (`FirstValues`).
 """
 
 from __future__ import annotations
 
-import csv
 import http
 import re
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from email.utils import formatdate
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from connect_py.errors import ConfigError
+from connect_py.errors import NotFoundError
 from rest_api.basic_auth import BasicAuth, Logins, is_internal
 from rest_api.models import container_error, error_response
 
@@ -193,68 +188,30 @@ def _without_body(send: Send) -> Send:
     return headers_only
 
 
-_ACTIONS = ("set", "add", "setDate", "addDate")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+class FirstValues(QueryParams):
+    """The query's parameters. JAX-RS takes the first value of a parameter that comes twice, Starlette the last one."""
+
+    def __init__(self, query: bytes) -> None:
+        super().__init__(query)
+        self._dict = dict(reversed(self._list))
 
 
-@dataclass(frozen=True)
-class HeaderRule:
-    """One header of every answer.
-
-    Attributes:
-        replace: whether a header of that name gives way.
-        value: its text; None for a date.
-        millis: of a date, after the answer.
-    """
-
-    name: str
-    replace: bool
-    value: str | None = None
-    millis: int = 0
+_INT = range(-(2**31), 2**31)
+_TRIMMED = "".join(map(chr, range(0x21)))
 
 
-def parse_rules(text: str) -> tuple[HeaderRule, ...]:
-    """Return the rules of `response.http.headers.config`.
-
-    Raises:
-        ConfigError: one has another form.
-    """
-    rows = csv.reader([text], skipinitialspace=True)
-    return tuple(_rule(part.strip()) for row in rows for part in row if part.strip())
+def boolean_of(text: str) -> bool:
+    """Return what Java's `Boolean.valueOf` does: only `true`, in any case, is true."""
+    return text.lower() == "true"
 
 
-def _rule(text: str) -> HeaderRule:
-    action, _, header = text.partition(" ")
-    name, colon, value = (part.strip() for part in header.partition(":"))
-    wrong = f"Invalid value {text} for configuration response.http.headers.config: "
-    if action not in _ACTIONS:
-        raise ConfigError(f"{wrong}a rule begins with one of {', '.join(_ACTIONS)}")
-    if not colon or not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
-        raise ConfigError(f"{wrong}a rule is an action, a header's name, a colon and a value")
-    if not action.endswith("Date"):
-        return HeaderRule(name, action == "set", value)
-    if not re.fullmatch(r"-?\d+", value):
-        raise ConfigError(f"{wrong}a date is a number of milliseconds from now")
-    return HeaderRule(name, action == "setDate", None, int(value))
+def integer_of(text: str) -> int:
+    """Return a number of a path. Raises NotFoundError for what is no `int`, since no resource has such a path."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", text) or int(text) not in _INT:
+        raise NotFoundError("HTTP 404 Not Found")
+    return int(text)
 
 
-class ResponseHeaders:
-    """Puts the headers on every answer."""
-
-    def __init__(self, app: ASGIApp, rules: tuple[HeaderRule, ...]) -> None:
-        self._app = app
-        self._rules = rules
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for rule in self._rules:
-                    text = rule.value if rule.value is not None else formatdate(time.time() + rule.millis / 1000, usegmt=True)
-                    if rule.replace:
-                        headers[rule.name] = text
-                    else:
-                        headers.append(rule.name, text)
-            await send(message)
-
-        await self._app(scope, receive, with_headers)
+def trim(text: str) -> str:
+    """Strip as Java's `String.trim`, which removes control characters and blanks, and no other white space."""
+    return text.strip(_TRIMMED)
