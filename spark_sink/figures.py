@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -197,9 +197,13 @@ class SinkFigures:
     """Counts since the task's start.
 
     Attributes:
+        clock: monotonic seconds.
+        wall_clock: seconds since the epoch.
         lag: offsets that are in the log and not applied, as last observed.
     """
 
+    clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
     lag: int = 0
     _batches: int = 0
     _passed_over: int = 0
@@ -218,11 +222,11 @@ class SinkFigures:
 
     def session_started(self) -> None:
         """Note that Spark runs."""
-        self._session_began = time.monotonic()
+        self._session_began = self.clock()
 
     def looked(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Note what the log holds; `positions` are the next offsets to apply."""
-        now, lag = time.monotonic(), 0
+        now, lag = self.clock(), 0
         for partition, (start, end) in log.items():
             position, before = positions.get(partition, start), self._positions.get(partition, 0)
             self._positions[partition] = position
@@ -270,7 +274,7 @@ class SinkFigures:
         if was_new:
             known.batches += 1
             known.records += records if counts is None or not counts.operations else counts.events
-            known.committed_at = time.time()
+            known.committed_at = self.wall_clock()
         else:
             known.skipped += 1
         if counts is not None:
@@ -351,7 +355,7 @@ class SinkFigures:
 
     def groups(self) -> list[MetricGroup]:
         """Return the figures as they are now."""
-        now = time.monotonic()
+        now = self.clock()
         lags = {name: self._lag(table, now) for name, table in self._tables.items()}
         seen = [backlog.since(self._positions[partition]) for partition, backlog in self._backlogs.items() if backlog.looks]
         oldest = min((since for since in seen if since is not None), default=now)
@@ -372,7 +376,7 @@ class SinkFigures:
             tags = {"table": name}
             found.append(MetricGroup("connect.py", "lakehouse-table", tags, _values(table, *lags[name])))
             if (complete := self._valid_through(table)) is not None:
-                values = {"valid-through-timestamp-seconds": time.time() - (now - complete)}
+                values = {"valid-through-timestamp-seconds": self.wall_clock() - (now - complete)}
                 found.append(MetricGroup("connect.py", "lakehouse-table", tags, values))
             found += [
                 MetricGroup("connect.py", "lakehouse-table", {**tags, "op": op}, {"records-applied-by-op-total": records})

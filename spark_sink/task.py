@@ -34,7 +34,7 @@ from spark_sink.tables.base import Tables, TableSetBack, Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule, StatsSchedule
 from spark_sink.write.batches import Batches
-from spark_sink.write.lanes import Lanes, Sessions, SparkLane
+from spark_sink.write.lanes import AGAIN_SECONDS, Lanes, Sessions, SparkLane
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,11 +46,16 @@ _START_POLL_SECONDS = 0.5
 
 
 class SparkLakehouseSinkTask(BatchSinkTask):
-    """The sink's one task."""
+    """The sink's one task.
+
+    Args:
+        again_seconds: after which the jobs of a table that took too long are cancelled again.
+    """
 
     poll_interval_seconds = 1.0
 
-    def __init__(self) -> None:
+    def __init__(self, again_seconds: float = AGAIN_SECONDS) -> None:
+        self._again_seconds = again_seconds
         self._stopping = threading.Event()
         self._opening: SessionStartup | None = None
         self._session: TaskSession | None = None
@@ -62,6 +67,11 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
         self._stats_schedule = StatsSchedule()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the thread that asks, once the task has one."""
+        return self._spark
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
         """Parse the configuration and begin to start Spark."""
@@ -111,6 +121,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             lambda number, answers: SparkLane(number, answers, sessions, is_classic=is_classic),
             config["control.commit.threads"] if is_classic else 1,
             config["control.commit.timeout-ms"] / 1000,
+            again_seconds=self._again_seconds,
         )
         self._schedule = MaintenanceSchedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))

@@ -71,8 +71,8 @@ class Lake:
         self.warehouse = warehouse
         self.tag = tag
         self.context = Context(bootstrap)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-        self._tasks: list[SparkLakehouseSinkTask] = []
+        self.producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self.tasks: list[SparkLakehouseSinkTask] = []
 
     def topic(self, table: str, partitions: int = 1) -> str:
         """A new topic for table public.<table>."""
@@ -84,10 +84,10 @@ class Lake:
     def produce(self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]], partition: int = 0) -> None:
         """Write records in order and wait until Kafka has them."""
         if partition:
-            self._producer.list_topics(topic, 20)  # one that was added since is not known else
+            self.producer.list_topics(topic, 20)  # one that was added since is not known else
         for key, value in records:
-            self._producer.produce(topic, value, key, partition)
-        assert self._producer.flush(20) == 0
+            self.producer.produce(topic, value, key, partition)
+        assert self.producer.flush(20) == 0
 
     def config(self, *topics: str, **more: str) -> dict[str, str]:
         """A task's configuration; `more` are lakehouse properties with underscores for dots and double ones for dashes."""
@@ -124,10 +124,10 @@ class Lake:
         """A table's name in a task's session."""
         return f"lake.public.{name}"
 
-    def start(self, config: Mapping[str, str]) -> SparkLakehouseSinkTask:
+    def start(self, config: Mapping[str, str], **delays: float) -> SparkLakehouseSinkTask:
         """A started task; closed at the test's end."""
-        task = SparkLakehouseSinkTask()
-        self._tasks.append(task)
+        task = SparkLakehouseSinkTask(**delays)
+        self.tasks.append(task)
         self.context.config = config
         task.start(config, self.context)
         assert task.ready(600)
@@ -160,14 +160,14 @@ class Lake:
 
     def rows_by_spark(self, task: SparkLakehouseSinkTask, name: str) -> list[dict[str, Any]]:
         """A table's rows without the metadata columns, as Spark has them."""
-        found = [row.asDict(recursive=True) for row in task._spark.table(self.sql(name)).collect()]
+        found = [row.asDict(recursive=True) for row in task.spark.table(self.sql(name)).collect()]
         return [{column: value for column, value in row.items() if not column.startswith("__")} for row in found]
 
     def roll_back(self, task: SparkLakehouseSinkTask, name: str) -> None:
         """Make the table what it was after the sink's first commit to it."""
         summaries = [(snapshot.snapshot_id, snapshot.summary.additional_properties) for snapshot in self.table(name).metadata.snapshots]
         first = next(snapshot for snapshot, summary in summaries if "kafka.connect.commit-id" in summary)
-        task._spark.sql(f"CALL lake.system.rollback_to_snapshot('public.{name}', {first})").collect()
+        task.spark.sql(f"CALL lake.system.rollback_to_snapshot('public.{name}', {first})").collect()
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A table's rows without the metadata columns."""
@@ -189,7 +189,7 @@ class Lake:
 
     def drop(self, task: SparkLakehouseSinkTask, name: str) -> None:
         """Remove a table and its files."""
-        task._spark.sql(f"DROP TABLE {self.sql(name)} PURGE")
+        task.spark.sql(f"DROP TABLE {self.sql(name)} PURGE")
 
     def generations(self, name: str) -> list[int]:
         """The generation of each of the sink's commits, oldest first."""
@@ -197,7 +197,7 @@ class Lake:
         return [int(summary["kafka.connect.generation"]) for summary in summaries if "kafka.connect.generation" in summary]
 
     def close(self) -> None:
-        for task in self._tasks:
+        for task in self.tasks:
             task.close()
 
 
@@ -215,7 +215,7 @@ class DeltaLake(Lake):
     def roll_back(self, task: SparkLakehouseSinkTask, name: str) -> None:
         commits = reversed(self.table(name).history())
         first = next(commit["version"] for commit in commits if "kafka.connect.commit-id" in commit.get("userMetadata", ""))
-        task._spark.sql(f"RESTORE TABLE {self.sql(name)} TO VERSION AS OF {first}").collect()
+        task.spark.sql(f"RESTORE TABLE {self.sql(name)} TO VERSION AS OF {first}").collect()
 
     def files(self, name: str) -> int:
         return len(self.table(name).file_uris())

@@ -11,7 +11,7 @@ of them: its output is longer than its input and two quotes if one does, or if a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
@@ -26,8 +26,12 @@ ROWS_BEFORE = 64
 _LIMITS = {Type.INT8: 1 << 7, Type.INT16: 1 << 15, Type.INT32: 1 << 31, Type.INT64: 1 << 63}
 
 
-def rows_writer(schema: Schema | None, options: WriteOptions) -> Writer:
-    """`payload_writer`, quick from the 65th struct on. Raises what that raises."""
+def rows_writer(schema: Schema | None, options: WriteOptions, generate: Callable[[Schema, WriteOptions], Writer] | None = None) -> Writer:
+    """`payload_writer`, quick from the 65th struct on. Raises what that raises.
+
+    Args:
+        generate: makes the quick function; `struct_writer` by default.
+    """
     careful = payload_writer(schema, options)
     if schema is None or not _is_struct(schema):
         return careful
@@ -38,7 +42,7 @@ def rows_writer(schema: Schema | None, options: WriteOptions) -> Writer:
         if left:
             left -= 1
             if not left:
-                write = struct_writer(schema, options)
+                write = (generate or struct_writer)(schema, options)
         return write(value)
 
     return counting

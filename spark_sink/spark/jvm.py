@@ -154,7 +154,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     file = scratch.path / "spark.properties"
     before = os.environ.get(_SUBMIT_ARGUMENTS)
     try:
-        _write_properties(file, all_settings)
+        write_properties(file, all_settings)
         given = f"--properties-file {shlex.quote(str(file))} --load-spark-defaults"
         os.environ[_SUBMIT_ARGUMENTS] = f"{given} {before or 'pyspark-shell'}"
         return Jvm(SparkSession.builder.getOrCreate(), scratch)
@@ -169,7 +169,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
             os.environ[_SUBMIT_ARGUMENTS] = before
 
 
-def _write_properties(file: Path, settings: Mapping[str, str]) -> None:
+def write_properties(file: Path, settings: Mapping[str, str]) -> None:
     """Write a file of Java's properties that no other user can read."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.writelines(f"{escape_property(key)}={escape_property(value)}\n" for key, value in settings.items())

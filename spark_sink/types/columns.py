@@ -124,10 +124,10 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
         return _decimal(schema, options)
     if name == "io.debezium.data.Bits" and options.bits == "bigint":
         return _bits(_parameter(schema, "length", 0))
-    if name in _LOGICAL:
-        return _LOGICAL[name](options)
-    if kind in _PLAIN:
-        return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
+    if name in LOGICAL:
+        return LOGICAL[name](options)
+    if kind in PLAIN:
+        return ColumnType(PLAIN[kind], PLAIN[kind], as_is)
     if kind == "array" and options.geometry == "wkt" and not depth and str(schema["items"].get("name")).startswith(_GEOMETRY):
         return ColumnType("array<struct<`wkb`:binary>>", "array<string>", wkts_sql)
     if kind == "array":
@@ -150,13 +150,13 @@ def logical_type(name: str, options: TypeOptions) -> ColumnType | None:
     """Return how values of a logical type are read, by its schema's name; Decimal's with precision and scale: ``…Decimal(10,2)``."""
     if found := re.fullmatch(r"org\.apache\.kafka\.connect\.data\.Decimal\((\d+),\s*(\d+)\)", name):
         return _decimal({"parameters": {"connect.decimal.precision": found[1], "scale": found[2]}}, options)
-    return _LOGICAL[name](options) if name in _LOGICAL else None
+    return LOGICAL[name](options) if name in LOGICAL else None
 
 
 _GEOMETRY = "io.debezium.data.geometry."
 _SPARSE_VECTOR = "io.debezium.data.SparseDoubleVector"
 
-_PLAIN = {
+PLAIN = {
     "boolean": "boolean",
     "int8": "int",
     "int16": "int",
@@ -363,7 +363,7 @@ def _simple(read: str, spark: str, convert: Expression = as_is) -> Callable[[Typ
 _TEXT = _simple("string", "string")
 _MILLIS = _time("int", "(CAST({} AS BIGINT) * 1000L)".format)
 
-_LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
+LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
     "org.apache.kafka.connect.data.Date": _date,
     "org.apache.kafka.connect.data.Time": _MILLIS,
     "org.apache.kafka.connect.data.Timestamp": _connect_timestamp,

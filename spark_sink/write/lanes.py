@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 #: A lane whose jobs have been cancelled ends within seconds, unless storage or a catalog holds it, or the machine is very busy.
-_GRACE_SECONDS = 60.0
+GRACE_SECONDS = 60.0
 
 #: A statement's next job may start after its others were cancelled, so they are cancelled again.
-_AGAIN_SECONDS = 1.0
+AGAIN_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -117,9 +117,20 @@ class Lanes:
         open_lane: makes the lane of a number; it puts its answers into the queue.
         max_lanes: how many tables are written at once.
         timeout_seconds: how long one table may take.
+        grace_seconds: how long a lane that was cancelled may take to come back.
+        again_seconds: after which its jobs are cancelled again.
     """
 
-    def __init__(self, open_lane: Callable[[int, queue.SimpleQueue[Answer]], Lane], max_lanes: int, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        open_lane: Callable[[int, queue.SimpleQueue[Answer]], Lane],
+        max_lanes: int,
+        timeout_seconds: float,
+        *,
+        grace_seconds: float = GRACE_SECONDS,
+        again_seconds: float = AGAIN_SECONDS,
+    ) -> None:
+        self._grace_seconds, self._again_seconds = grace_seconds, again_seconds
         self._open = open_lane
         self._max_lanes = max_lanes
         self._timeout_seconds = timeout_seconds
@@ -181,7 +192,7 @@ class Lanes:
         for lane, turn in list(running.items()):
             if now < turn.check_at:
                 continue
-            if now > turn.began + self._timeout_seconds + _GRACE_SECONDS:
+            if now > turn.began + self._timeout_seconds + self._grace_seconds:
                 del running[lane]
                 self._lanes.remove(lane)
                 given_up.append(
@@ -191,7 +202,7 @@ class Lanes:
                     )
                 )
             else:
-                turn.cancelled, turn.check_at = True, now + _AGAIN_SECONDS
+                turn.cancelled, turn.check_at = True, now + self._again_seconds
                 lane.cancel()
         return given_up
 

@@ -68,7 +68,7 @@ def comparable(rows: list[dict[str, Any]]) -> list[str]:
 def by_spark(lake: Lake, name: str) -> list[dict[str, Any]]:
     """A table's rows as Spark has them; moments as `comparable` wants them, since PySpark's own rows do not hold all years."""
     numbers = {"date": "unix_date(`{}`)", "timestamp": "unix_micros(`{}`)", "timestamp_ntz": "unix_micros(CAST(`{}` AS TIMESTAMP))"}
-    frame = lake._tasks[-1]._spark.table(lake.sql(name))
+    frame = lake.tasks[-1].spark.table(lake.sql(name))
     columns = [(field.name, numbers.get(field.dataType.simpleString(), "`{}`")) for field in frame.schema.fields]
     chosen = [f"{form.format(column)} `{column}`" for column, form in columns if not column.startswith("__")]
     return [row.asDict(recursive=True) for row in frame.selectExpr(*chosen).collect()]

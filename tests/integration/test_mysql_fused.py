@@ -162,7 +162,7 @@ def compare_event(stream: TableStream, event: Rows) -> bool:
         found_texts = stream.texts(event)
         careful = [encoder.image(texts) for texts in found_texts]
         # column by column, without the names that the columns of generated code share
-        assert careful == [encoder._slow.encode(texts, snapshot=False) for texts in found_texts], stream.captured.id
+        assert careful == [encoder.columnwise.encode(texts, snapshot=False) for texts in found_texts], stream.captured.id
     except ConnectError as error:
         # a required column's value has no form: neither way may give the event out
         with pytest.raises(type(error)):
@@ -201,7 +201,7 @@ def compare_snapshot(mysql: MySqlAddress, table: CapturedTable) -> int:
                     packets.records(rows, SOURCE, END)
                 continue
             assert packets.records(rows, SOURCE, END) == wanted, table.id
-            slow = [table.encoder._slow.encode(text, snapshot=True) for text in texts]
+            slow = [table.encoder.columnwise.encode(text, snapshot=True) for text in texts]
             assert [(key, table.encoder.value(None, row, SOURCE, END)) for key, row in slow] == [record[1:] for record in wanted], table.id
     finally:
         connection.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_sink.types.columns import _LOGICAL, _PLAIN
+from spark_sink.types.columns import LOGICAL, PLAIN
 from tests.fix_spark import Lake, event, struct
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -73,8 +73,8 @@ TYPES: list[tuple[dict[str, Any], Any, Any]] = [
 
 
 def test_the_walk_has_every_type_of_the_sinks_table() -> None:
-    assert {schema["type"] for schema, _, _ in TYPES if "name" not in schema} >= _PLAIN.keys()
-    assert {schema["name"] for schema, _, _ in TYPES if "name" in schema} >= _LOGICAL.keys()
+    assert {schema["type"] for schema, _, _ in TYPES if "name" not in schema} >= PLAIN.keys()
+    assert {schema["name"] for schema, _, _ in TYPES if "name" in schema} >= LOGICAL.keys()
 
 
 LONG = pytest.mark.long

@@ -120,5 +120,5 @@ def test_json_that_was_not_sent_is_kept_as_a_variant_too(lake: Lake) -> None:
     lake.drain(task)
     lake.produce(topic, [event("u", 1, {"j": PLACEHOLDER}, columns), event("u", 3, {"j": PLACEHOLDER}, columns)])
     lake.drain(task)
-    found = task._spark.sql(f"SELECT id, to_json(j) j FROM {lake.sql('t')} ORDER BY id").collect()
+    found = task.spark.sql(f"SELECT id, to_json(j) j FROM {lake.sql('t')} ORDER BY id").collect()
     assert [tuple(row) for row in found] == [(1, '{"a":[1]}'), (2, f'"{PLACEHOLDER}x"'), (3, None)]

@@ -63,7 +63,7 @@ def iceberg_config(lake: Lake, topic: str, **more: str) -> dict[str, str]:
 def test_icebergs_single_destination_table_has_every_record(lake: Lake, held_spark: Any) -> None:
     topic = lake.topic("events")
     task = lake.start(iceberg_config(lake, topic, tables="public.events"))
-    task._spark.sql(f"CREATE TABLE lake.public.events {EVENTS}")
+    task.spark.sql(f"CREATE TABLE lake.public.events {EVENTS}")
     lake.produce(topic, [plain(1, "list"), plain(2, "create"), plain(2, "create")])
     lake.drain(task)
     assert sorted_rows(lake, "events") == [written(1, "list"), written(2, "create"), written(2, "create")]
@@ -81,7 +81,7 @@ def test_icebergs_static_routing_writes_what_matches_and_skips_the_rest_when_tol
     lake.produce(topic, [plain(1, "list"), plain(2, "create"), plain(3, "other"), plain(4, "list")])
     task = lake.start(config)
     for table in ("events_list", "events_create"):
-        task._spark.sql(f"CREATE TABLE lake.public.{table} {EVENTS}")
+        task.spark.sql(f"CREATE TABLE lake.public.{table} {EVENTS}")
     with pytest.raises(FatalTaskError, match=r"offset 2"):  # here nothing is skipped unless that is wanted
         task.step()
     lake.drain(lake.start(config | {"lakehouse.tables.unrouted": "skip"}))
@@ -96,7 +96,7 @@ def test_icebergs_dynamic_routing_takes_the_tables_name_from_the_record(lake: La
     config["lakehouse.tables.exclude-columns"] = "db_table"
     lake.produce(topic, [plain(1, "list", db_table="public.events_list"), plain(2, "create", db_table="public.events_none")])
     task = lake.start(config)
-    task._spark.sql(f"CREATE TABLE lake.public.events_list {EVENTS}")
+    task.spark.sql(f"CREATE TABLE lake.public.events_list {EVENTS}")
     with pytest.raises(FatalTaskError, match=r"public\.events_none does not exist"):  # there such a record is skipped
         task.step()
     lake.drain(lake.start(config | {"lakehouse.tables.exclude.list": r"public\.events_none"}))

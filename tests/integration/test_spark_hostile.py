@@ -40,7 +40,7 @@ def test_names_and_comments_stay_as_they_are_and_are_no_variables_of_the_workers
         {"id": 1, **names, "f${a}": None},
         {"id": 2, **names, "f${a}": 4},
     ]
-    fields = {field.name: field for field in task._spark.table(lake.sql("t")).schema.fields}
+    fields = {field.name: field for field in task.spark.table(lake.sql("t")).schema.fields}
     assert [fields[name].metadata["comment"] for name in names] == [text] * 3
     metadata = b"".join(path.read_bytes() for path in lake.warehouse.rglob("*.json"))
     assert (text.encode() in metadata, b"E=" + os.environ["HOME"].encode() in metadata) == (True, False)

@@ -113,7 +113,7 @@ def test_a_column_that_may_be_null_or_is_gone_in_the_source_loses_its_not_null(l
     task = lake.start(config)
     lake.produce(topic, [event("c", 1, {"n": 1, "m": 1}, {"n": ID, "m": ID})])
     lake.drain(task)
-    fields = task._spark.table(lake.sql("t")).schema
+    fields = task.spark.table(lake.sql("t")).schema
     assert [fields[name].nullable for name in ("id", "n", "m")] == [False, False, False]
     lake.produce(topic, [event("c", 2, {"n": None}, {"n": INT})])
     with pytest.raises(FatalTaskError, match="n"):
@@ -121,6 +121,6 @@ def test_a_column_that_may_be_null_or_is_gone_in_the_source_loses_its_not_null(l
     lake.drain(task)
     lake.produce(topic, [event("u", 1, {"n": 3}, {"n": INT})])
     lake.drain(task)
-    fields = task._spark.table(lake.sql("t")).schema
+    fields = task.spark.table(lake.sql("t")).schema
     assert [fields[name].nullable for name in ("id", "n", "m")] == [False, True, True]
     assert sorted((row["id"], row["n"], row["m"]) for row in lake.rows("t")) == [(1, 3, 1), (2, None, None)]

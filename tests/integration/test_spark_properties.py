@@ -119,7 +119,7 @@ def test_nested_values_are_variants_whose_changes_do_not_change_the_table(lake: 
     texts = {"o": {**struct({"a": TEXT, "b": BIGINT}), "optional": True}, "l": array}
     lake.produce(topic, [event("c", 2, {"o": {"a": "x", "b": 2}, "l": None}, texts), event("c", 3, {"o": None, "l": [2, None]}, texts)])
     lake.drain(task)
-    found = task._spark.sql(f"SELECT id, to_json(o) o, to_json(l) l FROM {lake.sql('t')} ORDER BY id").collect()
+    found = task.spark.sql(f"SELECT id, to_json(o) o, to_json(l) l FROM {lake.sql('t')} ORDER BY id").collect()
     assert [tuple(row) for row in found] == [(1, '{"a":1}', "[1]"), (2, '{"a":"x","b":2}', None), (3, None, "[2,null]")]
 
 

@@ -37,8 +37,8 @@ def test_bad_records_are_handed_over_whole_before_the_others_are_committed(lake:
         (key, b'{"id": 1}'),
     ]
     lake.produce(topic, records)
-    lake._producer.produce(topic, b"tail", b"k", 0, timestamp=1700000000123, headers=[("h", b"\x01"), ("n", None)])
-    assert lake._producer.flush(20) == 0
+    lake.producer.produce(topic, b"tail", b"k", 0, timestamp=1700000000123, headers=[("h", b"\x01"), ("n", None)])
+    assert lake.producer.flush(20) == 0
     with pytest.raises(FatalTaskError, match=f"topic {topic} partition 0 offset"):
         lake.start(lake.config(topic)).step()
     with pytest.raises(FatalTaskError, match=r"More than lakehouse\.errors\.max-per-batch=2 records of one batch are bad"):

@@ -36,7 +36,7 @@ def test_dynamic_routes_divide_one_topic_and_replays_change_nothing(lake: Lake) 
     lake.context.group.clear()
     lake.drain(lake.start(config))
     assert (lake.snapshots("a"), lake.snapshots("b")) == (1, 2)
-    assert task._figures.groups()[0].values["records-passed-over-total"] == 1
+    assert task.metrics()[0].values["records-passed-over-total"] == 1
     lake.produce(topic, [of_kind("c", 9, None, 9)])
     with pytest.raises(FatalTaskError, match=f"topic {topic} partition 0 offset 6 has no table: lakehouse.tables.route-field is kind"):
         task.step()
@@ -64,8 +64,8 @@ def test_a_header_or_the_source_block_can_route(lake: Lake) -> None:
     topic = lake.topic("all")
     for number, name in enumerate(("h1", "h2")):
         key, value = of_kind("c", number, None, number)
-        lake._producer.produce(topic, value, key, 0, headers=[("to", f"public.{name}".encode())])
-    assert lake._producer.flush(20) == 0
+        lake.producer.produce(topic, value, key, 0, headers=[("to", f"public.{name}".encode())])
+    assert lake.producer.flush(20) == 0
     lake.drain(lake.start(lake.config(topic, tables_dynamic__enabled="true", tables_route__field="__header.to")))
     assert (rows(lake, "h1"), rows(lake, "h2")) == ([(0, 0)], [(1, 1)])
     other = lake.topic("sources")

@@ -40,7 +40,7 @@ def test_compaction_and_expiry_to_one_snapshot_between_batches_lose_no_offset(la
     for text in ("a", "b"):
         lake.produce(topic, notes(text))
         lake.drain(task)
-    spark = task._spark
+    spark = task.spark
     spark.sql("CALL lake.system.rewrite_data_files(table => 'public.t', options => map('rewrite-all', 'true'))").collect()
     spark.sql("CALL lake.system.expire_snapshots(table => 'public.t', older_than => now(), retain_last => 1)").collect()
     assert lake.snapshots("t") == 0, "the snapshots with offsets should be gone, or this tests nothing"
@@ -62,7 +62,7 @@ def test_a_kill_between_the_commit_and_the_property_is_mended_at_the_next_start(
     with pytest.raises(RetriableError, match="killed"):
         task.step()
     assert "kafka.connect.offsets.lake" not in lake.table("t").properties
-    spark = task._spark
+    spark = task.spark
     spark.sql("CALL lake.system.rewrite_data_files(table => 'public.t', options => map('rewrite-all', 'true'))").collect()
     spark.sql("CALL lake.system.expire_snapshots(table => 'public.t', older_than => now(), retain_last => 1)").collect()
     lake.drain(lake.start(config))
@@ -178,7 +178,7 @@ def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake
         lake.drop(task, "t")
     else:  # properties and history go on, the rows are gone
         table = lake.sql("t")
-        task._spark.sql(f"CREATE OR REPLACE TABLE {table} USING {lake.format} AS SELECT * FROM {table} WHERE false")
+        task.spark.sql(f"CREATE OR REPLACE TABLE {table} USING {lake.format} AS SELECT * FROM {table} WHERE false")
     lake.produce(topic, notes("c"))
     with pytest.raises(RetriableError, match="has been set back by others"):
         task.step()
@@ -224,7 +224,7 @@ def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_o
 
     def beside(name: TableName, branch: str) -> Any:
         monkeypatch.undo()
-        task._spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')")
+        task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')")
         return publish(name, branch)
 
     monkeypatch.setattr(task._tables, "_publish", beside)
@@ -266,7 +266,7 @@ def test_tombstones_alone_are_not_read_again_at_a_restart(lake: Lake) -> None:
 
 def alter(lake: Lake, task: SparkLakehouseSinkTask, config: dict[str, str], wanted: dict[TopicPartition, int | None]) -> None:
     """What `PATCH` and, without offsets, `DELETE` do to the tables, in the session of a task that the test has anyway."""
-    tables = open_tables(task._spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
+    tables = open_tables(task.spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
     offsets.alter_tables(tables, {tp.topic: [TableName(("public", "t"))] for tp in wanted}, wanted, tables.written())
 
 
@@ -293,7 +293,7 @@ def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) 
     assert lake.watermark("t") == {}
     assert lake.generations("t") == sorted(lake.generations("t"))
     assert lake.generations("t")[-1] == 3
-    tables = open_tables(zombie._spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
+    tables = open_tables(zombie.spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
     with pytest.raises(BadRequestError, match="no lakehouse table yet"):
         offsets.alter_tables(tables, {"x.y.z": [TableName(("y", "z"))]}, {TopicPartition("x.y.z", 0): 4}, [])
 

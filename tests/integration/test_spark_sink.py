@@ -149,12 +149,12 @@ def test_a_table_that_cannot_be_written_holds_the_offsets_back_and_the_others_ke
     lake.produce(bad, [event("c", 1, {"v": "x"}, {"v": TEXT}, "b")])
     config = lake.config(good, bad, tables_schema__change_behavior="evolve")
     task = lake.start(config)
-    task._spark.sql("CREATE TABLE lake.public.b (id INT, v BOOLEAN) USING iceberg")
+    task.spark.sql("CREATE TABLE lake.public.b (id INT, v BOOLEAN) USING iceberg")
     with pytest.raises(FatalTaskError, match=r"Column v of table public\.b is boolean and the records now have string"):
         task.step()
     assert lake.context.group == {}
     assert [row["v"] for row in lake.rows("a")] == [1]
-    task._spark.sql("DROP TABLE lake.public.b")
+    task.spark.sql("DROP TABLE lake.public.b")
     assert lake.drain(lake.start(config)) == 1
     assert [row["v"] for row in lake.rows("b")] == ["x"]
     assert lake.snapshots("a") == 1
@@ -258,9 +258,9 @@ def test_a_watermark_in_a_table_property_counts_when_the_snapshots_have_lost_the
     lake.produce(topic, [event("c", n, {"n": n}, {"n": INT}) for n in range(3)])
     config = lake.config(topic)
     task = lake.start(config)
-    task._spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.public")
+    task.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.public")
     stored = Watermark({TopicPartition(topic, 0): 2}).to_json()
-    task._spark.sql(f"CREATE TABLE lake.public.t (id INT, n INT) USING iceberg TBLPROPERTIES ('kafka.connect.offsets.lake' = '{stored}')")
+    task.spark.sql(f"CREATE TABLE lake.public.t (id INT, n INT) USING iceberg TBLPROPERTIES ('kafka.connect.offsets.lake' = '{stored}')")
     lake.drain(task)
     assert [row["n"] for row in lake.rows("t")] == [2]
 

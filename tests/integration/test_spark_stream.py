@@ -117,7 +117,7 @@ def test_altered_offsets_hold_for_a_stream_back_and_forth(lake: Lake) -> None:
     task.close()
     holder = lake.start(config)
     for wanted, more, expected in ((1, "d", "abbccd"), (6, "efg", "abbccdg")):
-        tables = open_tables(holder._spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
+        tables = open_tables(holder.spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
         offsets.alter_tables(tables, {topic: [TableName(("public", "t"))]}, {TopicPartition(topic, 0): wanted}, [])
         lake.context.group[TopicPartition(topic, 0)] = wanted
         lake.produce(topic, notes(*more))

@@ -77,7 +77,7 @@ def test_delta_tables_are_partitioned_by_columns_or_clustered(lake: Lake) -> Non
     task = lake.start(lake.config(one, two) | more)
     lake.drain(task)
     assert lake.table("one").metadata().partition_columns == ["region"]
-    detail = task._spark.sql(f"DESCRIBE DETAIL {lake.sql('two')}").collect()[0]
+    detail = task.spark.sql(f"DESCRIBE DETAIL {lake.sql('two')}").collect()[0]
     assert detail["clusteringColumns"] == ["region"]
 
 
@@ -100,6 +100,6 @@ def test_a_batch_like_those_before_it_has_nothing_compiled_anew(lake: Lake) -> N
     for number in range(6):
         lake.produce(topic, [event("u", key, {"n": number}, {"n": INT}) for key in range(5)])
         assert lake.drain(task) == 1
-        metrics = task._spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
+        metrics = task.spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
         compiled.append(metrics.METRIC_COMPILATION_TIME().getCount())
     assert min(later - earlier for earlier, later in itertools.pairwise(compiled[2:])) < 15, compiled

@@ -146,7 +146,7 @@ class PostgresEncoder(TableEncoder):
             return self._convert_line(line)
 
     def _convert_line(self, line: str) -> Encoded:
-        return self._slow.encode(read_copy_line(line) if self.columns else [], snapshot=True)
+        return self.columnwise.encode(read_copy_line(line) if self.columns else [], snapshot=True)
 
     # -- pgoutput ------------------------------------------------------------------------------------------------------------------
 
@@ -195,8 +195,8 @@ class PostgresEncoder(TableEncoder):
             key,
             b"".join((self._old_head, old_row, b',"after":null,"source":', source, b",", delete_tail, self._close)),
             b"".join((self._row_head, row, b',"source":', source, b",", create_tail, self._close)),
-            self._slow.header_key(old),
-            self._slow.header_key(new),
+            self.columnwise.header_key(old),
+            self.columnwise.header_key(new),
         )
 
     def delete(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
@@ -255,7 +255,7 @@ class PostgresEncoder(TableEncoder):
         try:
             return self._mixed_stream(texts)
         except (ValueError, IndexError):
-            return self._slow.encode(texts, snapshot=False)
+            return self.columnwise.encode(texts, snapshot=False)
 
 
 class FillingEncoder(PostgresEncoder):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.spark.jvm import Scratch, _write_properties, local_options, remove_left_behind
+from spark_sink.spark.jvm import Scratch, local_options, remove_left_behind, write_properties
 from tests.paths import ROOT
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
@@ -31,7 +31,7 @@ def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, enviro
 
 def test_settings_for_the_jvm_are_in_a_file_that_nobody_else_can_read(tmp_path: Path) -> None:
     file = tmp_path / "spark.properties"
-    _write_properties(file, {"spark.hadoop.fs.s3a.secret.key": "a=b:c#d\\e ü\n😀"})
+    write_properties(file, {"spark.hadoop.fs.s3a.secret.key": "a=b:c#d\\e ü\n😀"})
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.read_text() == "spark.hadoop.fs.s3a.secret.key=a\\=b\\:c\\#d\\\\e\\u0020\\u00fc\\u000a\\ud83d\\ude00\n"
 

@@ -7,10 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from connect_py.errors import FatalTaskError, RetriableError
-from spark_sink.write import lanes
 from spark_sink.write.lanes import Answer, Lanes, Work
 
 DEADLINE = 20.0
@@ -45,10 +42,10 @@ class ThreadLane:
 
 
 class Rig:
-    def __init__(self, most: int, timeout_seconds: float = 60.0) -> None:
+    def __init__(self, most: int, timeout_seconds: float = 60.0, **delays: float) -> None:
         self.made: list[ThreadLane] = []
         self.done: list[tuple[str, Any]] = []
-        self.lanes = Lanes(self._open, most, timeout_seconds)
+        self.lanes = Lanes(self._open, most, timeout_seconds, **delays)
 
     def _open(self, number: int, answers: queue.SimpleQueue[Answer]) -> ThreadLane:
         assert number == len(self.made)
@@ -162,10 +159,8 @@ def test_what_commits_in_spite_of_being_cancelled_has_been_written() -> None:
     assert rig.done == [("a", "written")]
 
 
-def test_a_lane_that_does_not_come_back_fails_the_task_and_its_answer_counts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "_GRACE_SECONDS", 0.1)
-    monkeypatch.setattr(lanes, "_AGAIN_SECONDS", 0.01)
-    rig = Rig(1, timeout_seconds=0.05)
+def test_a_lane_that_does_not_come_back_fails_the_task_and_its_answer_counts_no_more() -> None:
+    rig = Rig(1, timeout_seconds=0.05, grace_seconds=0.1, again_seconds=0.01)
     go_on = threading.Event()
 
     def hang() -> str:

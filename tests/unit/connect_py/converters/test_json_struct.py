@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from connect_py.converters import json_struct
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.json_struct import ROWS_BEFORE, rows_writer, struct_writer
 from connect_py.converters.json_write import WriteOptions, Writer, payload_writer
@@ -110,15 +109,14 @@ def test_a_struct_of_an_equal_schema_that_is_another_object_is_written() -> None
     assert struct_writer(ROW, WriteOptions())(Struct(twin, [1, "x"])) == '{"n":1,"t":"x"}'
 
 
-def test_a_function_is_generated_only_for_a_schema_with_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_is_generated_only_for_a_schema_with_many_rows() -> None:
     made: list[Schema] = []
 
     def counted(schema: Schema, options: WriteOptions) -> Writer:
         made.append(schema)
         return struct_writer(schema, options)
 
-    monkeypatch.setattr(json_struct, "struct_writer", counted)
-    write = rows_writer(ROW, WriteOptions())
+    write = rows_writer(ROW, WriteOptions(), counted)
     texts = [write(Struct(ROW, [n, None])) for n in range(ROWS_BEFORE - 1)]
     assert made == []
     texts += [write(Struct(ROW, [n, None])) for n in range(ROWS_BEFORE - 1, 200)]

@@ -423,10 +423,9 @@ def test_the_lakehouse_sink_shows_its_lag_and_what_each_table_took() -> None:
     assert series['connect_py_lakehouse_table_batches_skipped_already_committed_total{table="public.a"}'] == 1
 
 
-def test_each_table_of_the_lakehouse_sink_shows_its_own_lag_operations_and_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_table_of_the_lakehouse_sink_shows_its_own_lag_operations_and_changes() -> None:
     clock = [1000.0]
-    monkeypatch.setattr("spark_sink.figures.time.monotonic", lambda: clock[0])
-    figures, a, b = SinkFigures(), TopicPartition("a", 0), TopicPartition("b", 0)
+    figures, a, b = SinkFigures(lambda: clock[0]), TopicPartition("a", 0), TopicPartition("b", 0)
     figures.reads("public.a", [a])
     figures.reads("public.b", [b])
     figures.looked({a: 0, b: 5}, {a: (0, 10), b: (0, 5)})
@@ -470,11 +469,9 @@ def test_what_a_table_consists_of_is_shown_when_it_has_been_looked_at() -> None:
     assert [shown(figures.groups())[f"{prefix}{name}{of}"] for name in ("delete_files", "snapshots")] == [0, 4]
 
 
-def test_a_table_has_all_that_was_there_at_the_last_look_that_found_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_has_all_that_was_there_at_the_last_look_that_found_nothing_more() -> None:
     clock = [1000.0]
-    monkeypatch.setattr("spark_sink.figures.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("spark_sink.figures.time.time", lambda: clock[0] + 5000)
-    figures, one, other = SinkFigures(), TopicPartition("t", 0), TopicPartition("t", 1)
+    figures, one, other = SinkFigures(lambda: clock[0], lambda: clock[0] + 5000), TopicPartition("t", 0), TopicPartition("t", 1)
     figures.reads("public.t", [one, other])
 
     def at(seconds: float, positions: tuple[int, int], ends: tuple[int, int]) -> float | None:

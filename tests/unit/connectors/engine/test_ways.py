@@ -712,7 +712,7 @@ INSERTS = next(way for way in WAYS if way.name == "pgoutput's inserts")
 def taken(way: Way, table: Table) -> bool:
     """Whether the way takes the rows; it gives the same bytes then as the way column by column, or its error."""
     try:
-        images = [table.encoder._slow.encode(row, snapshot=not way.stream) for row in table.rows]
+        images = [table.encoder.columnwise.encode(row, snapshot=not way.stream) for row in table.rows]
     except DataError:
         try:
             found = way.run(table)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.engine.encode.plan import ColumnPlan, Stored
-from connectors.mysql.binlog.columns import _turned
+from connectors.mysql.binlog.columns import turned
 from connectors.mysql.binlog.values import CLOCK_HIGHS, CLOCK_LOWS
 from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
@@ -106,4 +106,4 @@ def test_pieces_of_what_is_no_moment_are_left_to_the_careful_way(sized: str, clo
 @pytest.mark.parametrize("size", [2, 4])
 def test_numbers_are_turned_around_on_a_machine_of_the_other_byte_order_too(size: int) -> None:
     for octets in (bytes(range(1, size + 1)), b"\xff" * size, bytes(size)):
-        assert _turned(size)(int.from_bytes(octets, "little")) == int.from_bytes(octets, "big")
+        assert turned(size)(int.from_bytes(octets, "little")) == int.from_bytes(octets, "big")
