@@ -11,22 +11,22 @@ from connectors.engine.snapshot.parallel import frames
 
 SERVE = """
 import threading
-from connectors.engine.snapshot import reader_process
+from connectors.engine.snapshot.parallel import worker
 
 def connect(spec):
     threading.Event().wait()  # a server that does not answer
 
-reader_process.serve(connect, bytes)
+worker.serve(connect, bytes)
 """
 BROKEN = """
 import queue, threading
-from connectors.engine.snapshot import reader_process
+from connectors.engine.snapshot.parallel import worker
 
 class Broken:
     def read(self, size):
         raise MemoryError
 
-threading.Thread(target=reader_process._read_commands, args=(Broken(), queue.SimpleQueue())).start()
+threading.Thread(target=worker._read_commands, args=(Broken(), queue.SimpleQueue())).start()
 threading.Event().wait()
 """
 
