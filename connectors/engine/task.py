@@ -32,6 +32,7 @@ from connectors.engine.services import Fields, SourceServices
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
+from connectors.engine.snapshot.initial.run import SnapshotSource
 
 log = logging.getLogger(__name__)
 
@@ -175,37 +176,6 @@ class Position(Protocol):
 
 #: A connector's offset.
 P = TypeVar("P", bound=Position)
-P_co = TypeVar("P_co", bound=Position, covariant=True)
-
-
-class Snapshot(Protocol[P_co]):
-    """A running snapshot, as far as it concerns all databases.
-
-    Attributes:
-        is_blocking: whether a signal asked for it.
-        offset: of the rows that were given last.
-        after: where streaming resumes.
-        finished: whether there are no more rows.
-        is_milestone: whether the rows that were given last end a table or a chunk.
-    """
-
-    @property
-    def is_blocking(self) -> bool: ...
-
-    @property
-    def offset(self) -> P_co: ...
-
-    @property
-    def after(self) -> P_co: ...
-
-    @property
-    def finished(self) -> bool: ...
-
-    @property
-    def is_milestone(self) -> bool: ...
-
-    def next_rows(self) -> list[EncodedRow]:
-        """Return rows of one batch. Raises ConnectError."""
 
 
 #: A connector's services.
@@ -330,9 +300,6 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     def _end_snapshot(self, snapshot: Any) -> None:
         """Continue after a snapshot that has finished, or that was blocking and failed."""
 
-    def _rollback_snapshot(self) -> None:
-        """Release what a blocking snapshot that failed held on the server."""
-
     @abstractmethod
     def _read_stream(self) -> EncodedBatch | None:
         """Return the next batch of the stream."""
@@ -351,7 +318,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     @property
     @abstractmethod
-    def _running(self) -> Snapshot[P] | None:
+    def _running(self) -> SnapshotSource[P] | None:
         """The snapshot that is under way."""
 
     @abstractmethod
@@ -414,27 +381,34 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         snapshot = self._running
         assert snapshot is not None
         try:
-            rows = snapshot.next_rows()
+            rows = self._next_rows(snapshot)
         except RetriableError:
             raise
         except ConnectError as error:
             if not snapshot.is_blocking:
                 raise
             log.error("The blocking snapshot failed; streaming goes on. %s", error)
-            self._rollback_snapshot()
+            snapshot.rollback()
             self._services.events.aborted()
+            snapshot.close()
             self._end_snapshot(snapshot)
             return self._batch(None)
         self._reset_backoff()
         offset = self._position = snapshot.offset
-        if snapshot.finished and self._services.heartbeat.is_enabled:
+        finished, is_milestone = snapshot.pipeline.finished, snapshot.pipeline.is_milestone
+        if finished and self._services.heartbeat.is_enabled:
             self._services.pending.add(self._services.heartbeat.beat())
         rows = self._services.pending.take() + rows
-        ends = snapshot.finished and not snapshot.is_blocking and self.stores_end
-        batch = EncodedBatch(rows, self._partition, offset.dump(), snapshot.is_milestone) if rows or ends else None
-        if snapshot.finished:
+        ends = finished and not snapshot.is_blocking and self.stores_end
+        batch = EncodedBatch(rows, self._partition, offset.dump(), is_milestone) if rows or ends else None
+        if finished:
+            snapshot.close()
             self._end_snapshot(snapshot)
         return batch
+
+    def _next_rows(self, snapshot: SnapshotSource[P]) -> list[EncodedRow]:
+        """Return the next records of a snapshot. Raises ConnectError."""
+        return snapshot.pipeline.next_rows()
 
     def _after_snapshot(self) -> State:
         if self._mode.streams:

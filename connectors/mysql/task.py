@@ -28,9 +28,8 @@ from connectors.mysql.schema.schema import Schema
 from connectors.mysql.server import queries
 from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.snapshot.blocking import BlockingSnapshot
 from connectors.mysql.snapshot.resume import ResumedSnapshot
-from connectors.mysql.snapshot.snapshot import MySqlSnapshot
+from connectors.mysql.snapshot.snapshot import BlockingSnapshot, MySqlSnapshot
 from connectors.mysql.stream.services import MySqlServices
 from connectors.mysql.stream.stream import ChangeStream
 from offsets.schema_history import KafkaSchemaHistory
@@ -224,9 +223,6 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             return None
         return super()._read_snapshot()
 
-    def _rollback_snapshot(self) -> None:
-        self._services.general.close()
-
     def _end_snapshot(self, snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot) -> None:
         if snapshot.is_blocking:
             self._position = snapshot.after
@@ -248,7 +244,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             if not wanted:
                 log.warning("The blocking snapshot '%s' matches no captured table: %s", request.signal, ", ".join(request.collections))
             self._snapshot = BlockingSnapshot(
-                side.general(),
+                side.general,
                 tables,
                 wanted,
                 position,
@@ -263,12 +259,10 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             raise
         except BusyError as error:
             log.info("The blocking snapshot '%s' waits: %s", request.signal, error)
-            side.general().execute("ROLLBACK")
             side.blocking.appendleft(request)
             return
         except ConnectError as error:
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
-            side.general.close()
             return
         # the server would not wait for a stream that is not read; a new one resumes from the last batch
         if self._stream is not None:

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTaskContext
+from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
+from connectors.engine.snapshot.initial.run import SnapshotSource
 from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.task import IDLE_SECONDS, Backoff, DatabaseTask, State
 from connectors.postgres.config import parse_config
@@ -29,8 +31,7 @@ from connectors.postgres.server import catalog
 from connectors.postgres.server.catalog import ServerState
 from connectors.postgres.server.connection import Connection, Stopped
 from connectors.postgres.slot import slot
-from connectors.postgres.snapshot.lifecycle import SnapshotLifecycle
-from connectors.postgres.snapshot.snapshot import PostgresSnapshot
+from connectors.postgres.snapshot.snapshot import PostgresSnapshot, SnapshotLifecycle
 from connectors.postgres.stream.opening import StreamOpener
 from connectors.postgres.stream.services import PostgresServices
 from connectors.postgres.stream.stream import ChangeStream
@@ -268,12 +269,13 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         self._services.after_read()
         return self._batch(offset)
 
-    def _read_snapshot(self) -> EncodedBatch | None:
+    def _next_rows(self, snapshot: SnapshotSource[PostgresOffset]) -> list[EncodedRow]:
         self._hold_stream()
-        return super()._read_snapshot()
-
-    def _rollback_snapshot(self) -> None:
-        self._general_connection().query("ROLLBACK")
+        try:
+            return super()._next_rows(snapshot)
+        except ServerError as error:
+            what = f"Cannot read {snapshot.pipeline.current}"
+            raise translate(error, what, user=self._config.user, database=self._config.database) from None
 
     def _hold_stream(self) -> None:
         """Answer the server's pings while the stream is not read."""

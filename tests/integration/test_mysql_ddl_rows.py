@@ -27,7 +27,7 @@ from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import TableFactory
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder
+from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder
 from tests.binlog_task import DirectTask, task_config
 from tests.ddl_changes import SAME, TYPES, actions, key
 from tests.fix_kafka import Kafka
@@ -146,10 +146,10 @@ class Altered:
         self.step += 1
         self.cursor.execute(f"UPDATE {table} SET step = {self.step}")
         captured = self.factory.build(self.models.tables[TableId(self.database, table)])
-        reading = TableRows(self.connection, captured, snapshot_encoder(captured, EventPosition("", 0), 0))
+        encode = snapshot_encoder(captured, EventPosition("", 0), 0)
         found = {}
-        while (rows := reading.read()) is not None:
-            for _, _, value in reading.encode(rows, Marker.MIDDLE):
+        for rows in select_rows(self.connection, captured):
+            for _, _, value in encode(rows, Marker.MIDDLE):
                 row = orjson.loads(value)["after"]
                 found[row["id"]] = row
         assert all(row["step"] == self.step for row in found.values())

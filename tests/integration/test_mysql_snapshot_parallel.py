@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from connectors.engine.snapshot.initial import plan
-from connectors.engine.snapshot.parallel.pool import ParallelSnapshot
+from connectors.engine.snapshot.parallel.pool import ReaderPool
 from connectors.mysql.snapshot.resume import ResumedSnapshot
 from tests.integration.test_mysql_snapshot_resume import CHUNK, Source, finished, rows_of, source
 from tests.mysql_task import DirectMySqlTask
@@ -46,9 +46,9 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pids(task: DirectMySqlTask) -> list[int]:
-    run = task.task._snapshot._rows._reading.run
-    assert isinstance(run, ParallelSnapshot)
-    return run.pids
+    pool = task.task._running.pipeline.reader
+    assert isinstance(pool, ReaderPool)
+    return pool.pids
 
 
 def plain(events: list[Any]) -> Counter[bytes]:

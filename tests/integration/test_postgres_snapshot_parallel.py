@@ -11,7 +11,7 @@ import pytest
 
 from connectors.engine.snapshot.initial import plan
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
-from connectors.engine.snapshot.parallel.pool import ParallelSnapshot
+from connectors.engine.snapshot.parallel.pool import ReaderPool
 from tests.integration.test_postgres_snapshot_resume import CHUNK, Source, finished, make_item, seen, source
 from tests.postgres_task import DirectTask, fold_events
 
@@ -27,9 +27,9 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def readers(task: DirectTask) -> list[int]:
-    snapshot = task.task._life.running
-    assert snapshot is not None and isinstance(snapshot._reading.run, ParallelSnapshot)
-    return snapshot._reading.run.pids
+    pool = task.task._running.pipeline.reader
+    assert isinstance(pool, ReaderPool)
+    return pool.pids
 
 
 def is_gone(pid: int) -> bool:

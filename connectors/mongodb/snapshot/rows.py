@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.snapshot.initial.progress import WHOLE, KeyRange
-from connectors.engine.snapshot.initial.run import Marker
+from connectors.engine.snapshot.initial.run import Encode, Marker
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import Collection
 from connectors.mongodb.server.connection import Client, translated
 from connectors.mongodb.snapshot.queries import Bound, Query, id_of, ranges
 from connectors.mongodb.values.documents import Documents
-
-#: Documents of records: raw ones, and how the last record of a snapshot differs.
-Encode = Callable[[Sequence[bytes], Marker], list[EncodedRow]]
 
 
 def split_batch(batch: Any) -> list[bytes]:
@@ -37,7 +34,7 @@ def range_queries(span: KeyRange, condition: Query) -> list[tuple[Query, bool]]:
     return [({"$and": [query, condition]} if condition else query, True) for query in ranges(after, until)]
 
 
-def encoder(documents: Documents, collection: Collection, seconds: int, increment: int) -> Encode:
+def encoder(documents: Documents, collection: Collection, seconds: int, increment: int) -> Encode[bytes]:
     """Return the function that makes records of documents that were read when the stream was at a position; but for the last one of all,
     each says of itself only that it was read."""
 
@@ -49,45 +46,20 @@ def encoder(documents: Documents, collection: Collection, seconds: int, incremen
     return encode
 
 
-class CollectionRows:
-    """Reads the documents of some queries, one after the other (`TableRows`).
+def collection_rows(client: Client, namespace: str, wanted: Sequence[tuple[Query, bool]], *, batch_size: int) -> Iterator[list[bytes]]:
+    """Yield the documents of some queries, one query after the other, as many as the server's answers hold.
 
     Args:
         wanted: what `range_queries` returns.
         batch_size: maximum number of documents of an answer.
-        scanned: called with the number of documents that were read.
 
-    Attributes:
-        encode: see `TableRows`.
+    Raises:
+        ServerError: the server refused, or it or the connection failed.
     """
-
-    def __init__(
-        self,
-        client: Client,
-        namespace: str,
-        wanted: Sequence[tuple[Query, bool]],
-        encode: Encode,
-        *,
-        batch_size: int,
-        scanned: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self.encode = encode
-        database, name = split_namespace(namespace)
-        self._collection = client[database][name]
-        self._what = f"Snapshotting of collection {namespace} failed"
-        self._batch_size = batch_size
-        self._scanned = scanned
-        self._batches = self._read(wanted)
-
-    def read(self) -> list[bytes] | None:
-        with translated(self._what):
-            return next(self._batches, None)
-
-    def _read(self, wanted: Sequence[tuple[Query, bool]]) -> Iterator[list[bytes]]:
+    database, name = split_namespace(namespace)
+    with translated(f"Snapshotting of collection {namespace} failed"):
         for query, is_sorted in wanted:
             sort = [("_id", 1)] if is_sorted else None
-            for batch in self._collection.find_raw_batches(query, batch_size=self._batch_size, sort=sort):
+            for batch in client[database][name].find_raw_batches(query, batch_size=batch_size, sort=sort):
                 if batch:
-                    found = split_batch(batch)
-                    self._scanned(len(found))
-                    yield found
+                    yield split_batch(batch)

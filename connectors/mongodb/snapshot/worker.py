@@ -13,13 +13,14 @@ from typing import Any
 
 from connect_py.api import JsonEncoding
 from connectors.engine.snapshot.initial.progress import KeyRange
+from connectors.engine.snapshot.initial.run import ChunkRows
 from connectors.engine.snapshot.parallel import worker
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig, parse_config
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import open_client
 from connectors.mongodb.snapshot.queries import parse_query
-from connectors.mongodb.snapshot.rows import CollectionRows, encoder, range_queries
+from connectors.mongodb.snapshot.rows import collection_rows, encoder, range_queries
 from connectors.mongodb.values.documents import Documents
 
 MODULE = __name__
@@ -45,12 +46,12 @@ class _Source:
         self._position = received["seconds"], received["increment"]
         self._batch_size = config.number("snapshot.fetch.size") or config.number("max.batch.size")
 
-    def open(self, chunk: Mapping[str, Any]) -> CollectionRows:
+    def open(self, chunk: Mapping[str, Any]) -> ChunkRows[bytes]:
         namespace, text = chunk["namespace"], chunk["filter"]
         condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
         span = KeyRange(*(None if chunk[name] is None else tuple(chunk[name]) for name in ("after", "until")))
         encode = encoder(self._documents, self._collections.get(namespace), *self._position)
-        return CollectionRows(self._client, namespace, range_queries(span, condition), encode, batch_size=self._batch_size)
+        return collection_rows(self._client, namespace, range_queries(span, condition), batch_size=self._batch_size), encode
 
 
 def main() -> int:

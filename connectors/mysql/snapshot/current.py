@@ -23,7 +23,7 @@ from connectors.mysql.schema.structure import StructureCheck, read_structure
 from connectors.mysql.server import queries
 from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot.chunks import MySqlChunks
-from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder, table_start_us
+from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder, table_start_us
 
 T = TypeVar("T")
 
@@ -82,9 +82,9 @@ class MySqlTableScan:
             raise ConnectError(f"The table {name} is gone")
         connection = queries.open_connection(self._config)
         try:
-            rows = TableRows(connection, table, snapshot_encoder(table, EventPosition("", 0), table_start_us()))
-            while (read := rows.read()) is not None:
-                yield rows.encode(read, Marker.MIDDLE)
+            encode = snapshot_encoder(table, EventPosition("", 0), table_start_us())
+            for rows in select_rows(connection, table):
+                yield encode(rows, Marker.MIDDLE)
         finally:
             connection.close()
 

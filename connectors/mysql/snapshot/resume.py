@@ -9,7 +9,7 @@ position on. So the next attempt
 3. reads the remaining chunks, at S1, in the structures that the stream has at H;
 4. streams on from H.
 
-So everything that is sent of a row is in the order of its history; `connectors/postgres/snapshot/lifecycle.py` shows why, case by case, and
+So everything that is sent of a row is in the order of its history; `connectors/postgres/snapshot/snapshot.py` shows why, case by case, and
 where PostgreSQL's stream lacks a large value, MySQL's has it: rows of the log are whole (`binlog_row_image=FULL`). If a table is altered
 between H and the first read of it, the server reports an error at S1, and the next attempt reaches that statement in the log. The offset
 says "unfinished" from the first row to the last, also while step 2 streams, so that Debezium, which does not know our field, starts over
@@ -33,6 +33,7 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notifications import InitialEvents
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
+from connectors.engine.snapshot.initial.run import SnapshotSource
 from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.position.gtid import covers, parse_transactions
@@ -41,22 +42,21 @@ from connectors.mysql.schema.captured import CapturedTables
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.locks import SnapshotLocks, begin_consistent_snapshot, prepare_session
-from connectors.mysql.snapshot.snapshot import SnapshotReaders, SnapshotRows
+from connectors.mysql.snapshot.snapshot import SnapshotReaders, read_tables
 
 log = logging.getLogger(__name__)
 
 
-class ResumedSnapshot:
-    """The rest of the snapshot. Making it is step 1; the task streams up to `end`, calls `caught_up`, and then reads.
+class ResumedSnapshot(SnapshotSource[MySqlOffset]):
+    """The rest of the snapshot. Making it is step 1; the task streams up to `end`, calls `caught_up`, and reads on a session of its own.
 
     Args:
-        connection: holds the locks; it has nothing to do afterwards.
+        connection: lent; holds the locks, and has nothing to do afterwards.
         expected: tables that are likely to be read.
         position: the stored one.
 
     Attributes:
         end: H.
-        offset: where the source stands once all rows that were given out are in Kafka.
 
     Raises:
         ConnectError: a lock or a position cannot be had, or readers cannot be started.
@@ -76,8 +76,6 @@ class ResumedSnapshot:
         self._events = events
         self._metrics = metrics
         self._progress = SnapshotProgress(position.progress)
-        self._rows: SnapshotRows | None = None
-        self.finished = False
         self.offset = self.mark(position)
         self._own = queries.open_connection(config)
         self._readers: SnapshotReaders | None = None
@@ -130,44 +128,24 @@ class ResumedSnapshot:
         wanted = self._config.filters.snapshot_order(table for table in tables.names() if table in present)
         begin = EventPosition(self.end.file, self.end.pos)
         captured = self._config.filters.snapshot_names(tables.names())
-        self._rows = SnapshotRows(
-            self._own, self._config, tables, wanted, captured, begin, self._progress, self._readers, self._events, self._metrics
+        self.pipeline = read_tables(
+            self, self._own, self._config, tables, wanted, captured, begin, self._progress, self._readers, self._events, self._metrics
         )
         self.offset = self.mark(position)
 
     @property
-    def is_blocking(self) -> bool:
-        """Whether it interrupts a stream."""
-        return False
-
-    @property
-    def is_milestone(self) -> bool:
-        """Whether the offset is worth storing at once."""
-        return self._rows is not None and self._rows.is_milestone
-
-    @property
     def after(self) -> MySqlOffset:
-        """Where the source stands when it has ended."""
         return self.offset
 
-    def next_rows(self) -> list[EncodedRow]:
-        """Return the next records, as `SnapshotRows.next_rows`."""
-        assert self._rows is not None
-        rows = self._rows.next_rows()
-        if self._rows.finished:
-            self._own.execute("ROLLBACK")
-            self.offset = replace(self.offset, snapshot=None, progress=None)
-            self.finished = True
-            self._rows.completed()
-            self.close()
-        elif self.offset.progress != self._rows.progress_text:
-            self.offset = replace(self.offset, progress=self._rows.progress_text)
-        return rows
+    def stored(self, progress: str | None) -> None:
+        self.offset = replace(self.offset, progress=progress)
+
+    def finish(self) -> list[EncodedRow]:
+        self._own.execute("ROLLBACK")
+        self.offset = replace(self.offset, snapshot=None, progress=None)
+        return []
 
     def close(self) -> None:
-        """Stop reading, wherever it is."""
-        if self._rows is not None:
-            self._rows.close()
         if self._readers is not None:
             self._readers.close()
         self._own.close()

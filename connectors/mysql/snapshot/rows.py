@@ -7,7 +7,7 @@ and by the processes that read in parallel.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from connect_py.api.record import EncodedRow
@@ -15,7 +15,7 @@ from connect_py.errors import DataError
 from connectors.engine.batches import MAX_BYTES, rows_per_batch
 from connectors.engine.encode.fused import FusedRows
 from connectors.engine.envelope import tail
-from connectors.engine.snapshot.initial.run import Marker
+from connectors.engine.snapshot.initial.run import Encode, Marker
 from connectors.mysql.model import quote_name
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable
@@ -90,48 +90,30 @@ class PacketRows:
         return self._any
 
 
-#: Makes records of raw rows.
-Encode = Callable[[Sequence[bytes], Marker], list[EncodedRow]]
-
-
-class TableRows:
-    """One table, or a part of it, being read; `TableRows` of the snapshot engine. Raises ServerError from every method.
+def select_rows(
+    connection: Connection, table: CapturedTable, *, part: str = "", statement: str | None = None, changes_pass: bool = False
+) -> Iterator[list[bytes]]:
+    """Yield raw rows of a table, or of a part of it, up to a batch's bounds.
 
     Args:
-        encode: see `snapshot_encoder`.
         part: SQL after the table's name that selects rows, with a leading space.
         statement: a SELECT that is read instead of the table.
-        scanned: called with the number of rows of each read.
         changes_pass: whether a table that has changed raises RetriableError; a statement of the user's is another matter.
+
+    Raises:
+        ServerError: the server refused, or it or the connection failed.
     """
-
-    def __init__(
-        self,
-        connection: Connection,
-        table: CapturedTable,
-        encode: Encode,
-        *,
-        part: str = "",
-        statement: str | None = None,
-        scanned: Callable[[int], None] = lambda _: None,
-        changes_pass: bool = False,
-    ) -> None:
-        self.encode = encode
-        self._scanned = scanned
-        self._rows_together = rows_per_batch(table.encoder.constant_bytes)
-        names = ", ".join(table.selected)
-        source = quote_name(table.id.schema, table.id.table) + part
-        if statement is not None:
-            source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        # the server says with the beginning of its answer whether it has the columns
-        with retry_altered_table(table.id) if changes_pass and statement is None else nullcontext():
-            self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.indexes))  # noqa: S608  # quoted names; an override is the user's own
-
-    def read(self) -> list[bytes] | None:
-        """Return rows up to a batch's bounds; None after the last one."""
-        rows, _ = self._result.packets(self._rows_together, MAX_BYTES)
-        self._scanned(len(rows))
-        return rows or None
+    names = ", ".join(table.selected)
+    source = quote_name(table.id.schema, table.id.table) + part
+    if statement is not None:
+        source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
+    # the server says with the beginning of its answer whether it has the columns
+    with retry_altered_table(table.id) if changes_pass and statement is None else nullcontext():
+        result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.indexes))  # noqa: S608  # quoted names; an override is the user's own
+    most = rows_per_batch(table.encoder.constant_bytes)
+    while rows := result.packets(most, MAX_BYTES)[0]:
+        yield rows
+        del rows
 
 
 def table_start_us() -> int:
@@ -139,7 +121,7 @@ def table_start_us() -> int:
     return int(time.time()) * 1_000_000
 
 
-def snapshot_encoder(table: CapturedTable, position: EventPosition, ts_us: int) -> Encode:
+def snapshot_encoder(table: CapturedTable, position: EventPosition, ts_us: int) -> Encode[bytes]:
     """Return the function that makes records of a table's raw rows.
 
     Args:

@@ -1,4 +1,4 @@
-"""The initial snapshot of MySQL: structures and rows at one position of the log.
+"""Snapshots of MySQL: the initial one, of structures and rows at one position of the log, and those that signals ask for.
 
 Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
 are those of that position. The lock is released once the structures are read. If it is refused, the captured tables are locked instead;
@@ -16,33 +16,36 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
+from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.batches import MAX_ROWS
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notifications import InitialEvents
 from connectors.engine.relational.tables import TableId
-from connectors.engine.snapshot.initial.plan import ChunkPlan, by_rows, chunk_rows
+from connectors.engine.snapshot.incremental.contract import BusyError
+from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, by_rows, whole_names
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
-from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderProcess, ReaderTable, begin_consistent_snapshot, start_readers
-from connectors.engine.stored_offsets import INITIAL
+from connectors.engine.snapshot.initial.run import ChunkRows, SnapshotPipeline, SnapshotSource, in_order
+from connectors.engine.snapshot.parallel.pool import ReaderPool, ReaderProcess, ReaderTable, begin_consistent_snapshot, start_readers
+from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.model import MyTable
 from connectors.mysql.position.offset import EventPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.schema import Schema
-from connectors.mysql.schema.structure import Statement, read_statements
+from connectors.mysql.schema.structure import Statement, StructureCheck, read_statements, recreate_statements
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.locks import SnapshotLocks
+from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot import worker
-from connectors.mysql.snapshot.chunk_plan import TableCuts
-from connectors.mysql.snapshot.rows import Encode, TableRows, snapshot_encoder, table_start_us
+from connectors.mysql.snapshot.chunks import TableCuts
+from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder, table_start_us
 
 log = logging.getLogger(__name__)
 
@@ -81,131 +84,58 @@ class SnapshotReaders:
         self.readers = []
 
 
-class SnapshotRows:
-    """Rows in chunks; used by the task's thread.
+class TableReading:
+    """Opens chunks of tables, for the task's connection and for reading processes.
 
     Args:
-        connection: in the transaction that reads, or in addition to the readers that do.
-        wanted: tables that are there, in the order of the configuration.
-        captured: all that are captured, for notifications.
+        connection: the task's, in the transaction that reads, or in addition to the readers that do.
         position: the position that source blocks show.
-        progress: of earlier attempts.
-
-    Raises:
-        ServerError: the server cannot be asked.
-        FatalTaskError: the configuration is wrong.
+        statements: SELECTs that are read instead of tables, by the tables' names.
+        estimates: rows by the server's statistics.
+        is_blocking: whether a signal asked for the rows; `statements` are its own then.
     """
 
     def __init__(
         self,
         connection: Connection,
-        config: MySqlConfig,
         tables: CapturedTables,
-        wanted: Sequence[TableId],
-        captured: Sequence[str],
         position: EventPosition,
-        progress: SnapshotProgress,
-        readers: SnapshotReaders,
-        events: InitialEvents,
-        metrics: SnapshotMetrics,
+        statements: Mapping[str, str],
+        estimates: Mapping[TableId, int],
+        *,
+        is_blocking: bool = False,
     ) -> None:
         self._connection = connection
-        self._config = config
         self._tables = tables
         self._position = position
-        self._readers = readers
+        self._statements = statements
+        self._is_blocking = is_blocking
         self._began: dict[TableId, int] = {}
-        estimates = queries.row_estimates(connection, wanted)
-        wanted = by_rows(wanted, estimates, config.choice("snapshot.tables.order.by.row.count"))
-        self.names = [str(table) for table in wanted]
-        self._cuts = TableCuts(connection, self._model, estimates)
-        plan = _plan(config, wanted, self._cuts, progress)
-        self._reading = SnapshotReading(
-            self.names,
-            captured,
-            progress,
-            events,
-            metrics,
-            estimates={str(table): estimates.get(table) for table in wanted},
-            keeps_progress=config.snapshot_mode.streams,
-            chunk_rows=chunk_rows(config.raw),
-        )
-        self._reading.run = self._several_readers(plan, progress) if readers.readers else self._one_reader(plan, progress)
+        self.cuts = TableCuts(connection, self._model, estimates)
 
-    @property
-    def finished(self) -> bool:
-        """Whether the last row was given out."""
-        return self._reading.run.finished
+    def open(self, chunk: Chunk[TableId]) -> ChunkRows[bytes]:
+        """Return the rows of a chunk, as the task's connection reads them, and their encoder. Raises ServerError."""
+        table = self._captured(chunk.table)
+        statement = self._statements.get(str(chunk.table))
+        if statement is not None and self._is_blocking:
+            # a signal's text stands in parentheses, which it must not close
+            self._connection.parse(statement.rstrip().rstrip(";"))
+        part = self.cuts.part(chunk.table, chunk.range)
+        rows = select_rows(self._connection, table, part=part, statement=statement, changes_pass=not self._is_blocking)
+        return rows, snapshot_encoder(table, self._position, self._start_us(chunk.table))
 
-    @property
-    def progress_text(self) -> str | None:
-        """For the offset."""
-        return self._reading.progress_text
-
-    @property
-    def is_milestone(self) -> bool:
-        """Whether the offset is worth storing at once."""
-        return self._reading.is_milestone
-
-    def next_rows(self) -> list[EncodedRow]:
-        """Return the next records; none when none came in the time of a poll or the last was given out.
-
-        Raises:
-            RetriableError: the rest has to be read in another attempt.
-            ServerError: reading failed.
-        """
-        return self._reading.next_rows()
-
-    def completed(self) -> None:
-        """Note that all is done that follows the rows."""
-        self._reading.completed()
-
-    def close(self) -> None:
-        """Stop reading, wherever it is; the connection is the caller's."""
-        self._reading.run.close()
-
-    # -- parts -------------------------------------------------------------------------------------------------------------------------
-
-    def _one_reader(self, plan: ChunkPlan[TableId], progress: SnapshotProgress) -> SnapshotRun:
-        return ChunkedSnapshot(plan.chunks(), self._open, progress, self._reading.table_ended)
-
-    def _several_readers(self, plan: ChunkPlan[TableId], progress: SnapshotProgress) -> SnapshotRun:
-        return ParallelSnapshot(
-            plan.chunks(),
-            self._reader_table,
-            self._describe,
-            module=worker.MODULE,
-            spec=dict,
-            readers=self._readers.readers,
-            progress=progress,
-            table_ended=self._reading.table_ended,
-            scanned=self._reading.scanned,
-        )
-
-    def _open(self, chunk: Chunk[TableId]) -> TableRows:
-        name = str(chunk.table)
-        self._reading.begin_table(name)
-        return TableRows(
-            self._connection,
-            self._captured(chunk.table),
-            self._encoder(chunk.table),
-            part=self._cuts.part(chunk),
-            statement=self._config.statements.get(name),
-            scanned=lambda rows: self._reading.scanned(name, rows),
-            changes_pass=True,
-        )
+    def pool(self, readers: Sequence[ReaderProcess]) -> ReaderPool[TableId]:
+        """Return what reads chunks by processes that have begun."""
+        return ReaderPool(self._reader_table, self._describe, module=worker.MODULE, spec=dict, readers=readers)
 
     def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
-        self._reading.begin_table(str(chunk.table))
         table = self._captured(chunk.table)
-        return ReaderTable(table.route, self._encoder(chunk.table), *table.encoder.heads)
+        encode = snapshot_encoder(table, self._position, self._start_us(chunk.table))
+        return ReaderTable(table.route, encode, *table.encoder.heads)
 
     def _describe(self, chunk: Chunk[TableId]) -> dict[str, object]:
-        statement = self._config.statements.get(str(chunk.table))
-        return worker.describe(self._model(chunk.table), self._cuts.part(chunk), statement, self._position, self._start_us(chunk.table))
-
-    def _encoder(self, table: TableId) -> Encode:
-        return snapshot_encoder(self._captured(table), self._position, self._start_us(table))
+        table, statement = chunk.table, self._statements.get(str(chunk.table))
+        return worker.describe(self._model(table), self.cuts.part(table, chunk.range), statement, self._position, self._start_us(table))
 
     def _start_us(self, table: TableId) -> int:
         return self._began.setdefault(table, table_start_us())
@@ -219,34 +149,66 @@ class SnapshotRows:
         return self._captured(table).model
 
 
-def _plan(config: MySqlConfig, tables: Sequence[TableId], cuts: TableCuts, progress: SnapshotProgress) -> ChunkPlan[TableId]:
-    readers = config.number("snapshot.max.threads")
-    legacy = readers > 1 and config.flag("legacy.snapshot.max.threads")
-    return ChunkPlan(
-        tables,
-        cuts,
-        progress,
-        whole=frozenset(map(str, tables) if legacy else config.statements),
-        chunk_rows=chunk_rows(config.raw),
-        readers=readers,
-        chunks_each=config.number("snapshot.max.threads.multiplier"),
+def read_tables(
+    source: SnapshotSource[MySqlOffset],
+    connection: Connection,
+    config: MySqlConfig,
+    tables: CapturedTables,
+    wanted: Sequence[TableId],
+    captured: Sequence[str],
+    position: EventPosition,
+    progress: SnapshotProgress,
+    readers: SnapshotReaders,
+    events: InitialEvents,
+    metrics: SnapshotMetrics,
+) -> SnapshotPipeline[TableId, bytes]:
+    """Return what reads the tables of an initial snapshot, or what is left of it.
+
+    Args:
+        connection: in the transaction that reads, or in addition to the readers that do.
+        wanted: tables that are there, in the order of the configuration.
+        captured: all that are captured, for notifications.
+        position: the position that source blocks show.
+        progress: of earlier attempts.
+
+    Raises:
+        ServerError: the server cannot be asked.
+        FatalTaskError: the configuration is wrong.
+    """
+    estimates = queries.row_estimates(connection, wanted)
+    wanted = by_rows(wanted, estimates, config.choice("snapshot.tables.order.by.row.count"))
+    reading = TableReading(connection, tables, position, config.statements, estimates)
+    plan = _plan(config, wanted, reading.cuts, progress)
+    return SnapshotPipeline(
+        source,
+        reading.pool(readers.readers) if readers.readers else in_order(reading.open),
+        plan.chunks(),
+        names=[str(table) for table in wanted],
+        captured=captured,
+        progress=progress,
+        events=events,
+        metrics=metrics,
+        estimates={str(table): estimates.get(table) for table in wanted},
+        keeps_progress=config.snapshot_mode.streams,
+        chunk_rows=plan.chunk_rows,
     )
+
+
+def _plan(config: MySqlConfig, tables: Sequence[TableId], cuts: TableCuts, progress: SnapshotProgress) -> ChunkPlan[TableId]:
+    return ChunkPlan.from_config(config, tables, cuts, progress, whole=whole_names(config, tables, config.statements))
 
 
 def _no_model(table: TableId) -> MyTable:
     raise AssertionError(f"only the size of {table} is wanted")
 
 
-class MySqlSnapshot:
-    """The running snapshot.
+class MySqlSnapshot(SnapshotSource[MySqlOffset]):
+    """The running initial snapshot. Where tables are locked, a session of its own reads in place of the lent one.
 
     Args:
-        connection: open for it alone until it is finished.
+        connection: lent; open for it alone until it is finished.
         data: whether rows are read; structures always are.
         base: the stored position from which streaming resumes (`snapshot.mode=recovery`); None for the end of the log.
-
-    Attributes:
-        offset: where the source stands once all rows that were given out are in Kafka.
 
     Raises:
         ServerError: a statement failed.
@@ -276,7 +238,6 @@ class MySqlSnapshot:
         self._delayed: list[TableId] = []
         self._other: Connection | None = None
         events.started()
-        self.finished = False
         only_captured = config.flag("schema.history.internal.store.only.captured.tables.ddl")
         known = queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
         captured = [table for table in known if config.filters.is_captured(table)]
@@ -299,7 +260,8 @@ class MySqlSnapshot:
             self._locks.structures_read()
             self._other = self._locks.hand_over(captured)
             self._record_structures(statements, is_end=not data and not self._delayed)
-            self._rows = SnapshotRows(
+            self.pipeline = read_tables(
+                self,
                 self._other or connection,
                 config,
                 tables,
@@ -312,22 +274,10 @@ class MySqlSnapshot:
                 metrics,
             )
         except BaseException:
-            self._readers.close()
-            if self._other is not None:
-                self._other.close()
+            self.close()
             raise
-        names = self._rows.names
+        names = self.pipeline.names
         log.info("Snapshot of %d tables at %s:%d: %s", len(names), self.offset.file, self.offset.pos, ", ".join(names))
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether it interrupts a stream."""
-        return False
-
-    @property
-    def is_milestone(self) -> bool:
-        """Whether the offset is worth storing at once."""
-        return self._rows.is_milestone
 
     @property
     def has_schema_rows(self) -> bool:
@@ -336,44 +286,30 @@ class MySqlSnapshot:
 
     @property
     def after(self) -> MySqlOffset:
-        """Where the source stands when it has ended."""
         return self.offset
 
-    def next_rows(self) -> list[EncodedRow]:
-        """Return the next records; none when none came in the time of a poll, or the snapshot has ended.
-
-        Raises:
-            RetriableError: the rest is read by another attempt.
-            ServerError: reading failed.
-        """
-        if self._schema_rows:
-            # structures come before rows, in batches of their own
+    def before_rows(self) -> Iterator[list[EncodedRow]]:
+        while self._schema_rows:
             rows, self._schema_rows = self._schema_rows[:MAX_ROWS], self._schema_rows[MAX_ROWS:]
-            return rows
-        rows = self._rows.next_rows()
-        if self._rows.finished:
-            rows += self._finish()
-        elif self.offset.progress != self._rows.progress_text:
-            self.offset = replace(self.offset, progress=self._rows.progress_text)
-        return rows
+            yield rows
 
-    def close(self) -> None:
-        """Stop reading, wherever it is; the connection is the caller's."""
-        self._rows.close()
-        if self._other is not None:
-            self._other.close()
+    def stored(self, progress: str | None) -> None:
+        self.offset = replace(self.offset, progress=progress)
 
-    def _finish(self) -> list[EncodedRow]:
+    def finish(self) -> list[EncodedRow]:
         self._locks.rows_read()
-        if self._other is not None:
-            self._other.close()
         if self._delayed:
             self._record_structures(read_statements(self._connection, self._delayed, recreate=False), is_end=not self._data)
         rows, self._schema_rows = self._schema_rows, []
         self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None, progress=None)
-        self.finished = True
-        self._rows.completed()
         return rows
+
+    def close(self) -> None:
+        self._readers.close()
+        if self._other is not None:
+            self._other.close()
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
 
     def _position(self) -> MySqlOffset:
         now = int(time.time())
@@ -395,3 +331,98 @@ class MySqlSnapshot:
         source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, marker, offset.file, offset.pos, {})
         rows, _ = self._schema.statement(statement, database, offset.dump(), source)
         self._schema_rows += rows
+
+
+class BlockingSnapshot(SnapshotSource[MySqlOffset]):
+    """A running snapshot that a signal asked for, while the stream waits.
+
+    The rows are those of one consistent snapshot, which is later than the position where the stream waits, so no lock is needed. Changes in
+    between come again after the rows; a consumer that applies everything in order arrives at the table. Rows are sent in the stream's
+    structures; these are sent to the schema change topic once more, as Debezium does.
+
+    Args:
+        general: lends its session until the snapshot is finished.
+        wanted: the tables, in order.
+        base: the position from which streaming resumes.
+        position: the last event of the stream, which source blocks show.
+        statements: SELECTs that are read instead of tables, by the tables' names.
+        check: whether the stream has the tables' present structures.
+        schema: makes their schema change records.
+
+    Raises:
+        BusyError: the stream has to reach a change of a table first.
+        ConnectError: it cannot begin.
+    """
+
+    is_blocking = True
+
+    def __init__(
+        self,
+        general: GeneralSession,
+        tables: CapturedTables,
+        wanted: Sequence[TableId],
+        base: MySqlOffset,
+        position: EventPosition,
+        statements: Mapping[str, str],
+        events: InitialEvents,
+        metrics: SnapshotMetrics,
+        check: StructureCheck,
+        schema: Schema,
+    ) -> None:
+        self._general = general
+        self._events = events
+        self._base = base
+        self.offset = replace(base, snapshot=BLOCKING)
+        names = [str(table) for table in wanted]
+        try:
+            self._connection = connection = general()
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            for table in wanted:
+                captured = tables.get(table)
+                assert captured is not None
+                check(connection, captured.model)
+            source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", base.file, base.pos, {})
+            self._schema_rows = schema.reemit_schema(recreate_statements(connection, wanted), source) if schema.emits_schema_changes else []
+        except RetriableError:
+            raise
+        except BusyError:
+            general().execute("ROLLBACK")
+            raise
+        except ConnectError:
+            self.rollback()
+            raise
+        reading = TableReading(connection, tables, position, statements, {}, is_blocking=True)
+        self.pipeline = SnapshotPipeline(
+            self,
+            in_order(reading.open),
+            map(Chunk, wanted),
+            names=names,
+            captured=names,
+            progress=SnapshotProgress(),
+            events=events,
+            metrics=metrics,
+            estimates={},
+            keeps_progress=False,
+            chunk_rows=NEVER_CUT,
+        )
+        log.info("Snapshot of %d tables: %s", len(wanted), ", ".join(names))
+
+    @property
+    def after(self) -> MySqlOffset:
+        return self._base
+
+    def before_rows(self) -> Iterator[list[EncodedRow]]:
+        self._events.started()
+        yield self._schema_rows
+
+    def finish(self) -> list[EncodedRow]:
+        self._connection.execute("COMMIT")
+        return []
+
+    def rollback(self) -> None:
+        # the rows of a result may be left on it
+        self._general.close()
+
+    def close(self) -> None:
+        """Do nothing: the session is the task's."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.tables import TableId
+from connectors.engine.snapshot.initial.run import ChunkRows, Encode
 from connectors.engine.snapshot.parallel import worker
 from connectors.mysql.config.config import MySqlConfig, parse_config
 from connectors.mysql.model import MyColumn, MyTable
@@ -21,7 +22,7 @@ from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, TableFactory
 from connectors.mysql.server import queries
 from connectors.mysql.server.locks import begin_consistent_snapshot, prepare_session
-from connectors.mysql.snapshot.rows import Encode, TableRows, snapshot_encoder
+from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder
 
 MODULE = __name__
 
@@ -32,7 +33,7 @@ def spec(config: MySqlConfig, encoding: JsonEncoding) -> dict[str, Any]:
 
 
 def describe(model: MyTable, part: str, statement: str | None, position: EventPosition, ts_us: int) -> dict[str, Any]:
-    """Return a chunk for a reader, as `TableRows` and `snapshot_encoder` take it."""
+    """Return a chunk for a reader, as `select_rows` and `snapshot_encoder` take it."""
     table = {"model": asdict(model), "position": asdict(position), "ts_us": ts_us}
     return {"table": table, "part": part, "statement": statement}
 
@@ -44,21 +45,20 @@ class _Source:
         self._factory = TableFactory(self._config, encoding, ())
         self._connection = queries.open_connection(self._config)
         self._described: Mapping[str, Any] = {}
-        self._table: tuple[CapturedTable, Encode] | None = None
+        self._table: tuple[CapturedTable, Encode[bytes]] | None = None
 
     def begin_consistent_snapshot(self) -> None:
         prepare_session(self._connection, self._config)
         begin_consistent_snapshot(self._connection)
 
-    def open(self, chunk: Mapping[str, Any]) -> TableRows:
+    def open(self, chunk: Mapping[str, Any]) -> ChunkRows[bytes]:
         described = chunk["table"]
         if self._table is None or described != self._described:
             table = self._factory.build(_model(described["model"]))
-            self._described, self._table = (
-                described,
-                (table, snapshot_encoder(table, EventPosition(**described["position"]), described["ts_us"])),
-            )
-        return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"], changes_pass=True)
+            encode = snapshot_encoder(table, EventPosition(**described["position"]), described["ts_us"])
+            self._described, self._table = described, (table, encode)
+        table, encode = self._table
+        return select_rows(self._connection, table, part=chunk["part"], statement=chunk["statement"], changes_pass=True), encode
 
 
 def _model(described: Mapping[str, Any]) -> MyTable:
@@ -66,14 +66,10 @@ def _model(described: Mapping[str, Any]) -> MyTable:
     return MyTable(**{**described, "id": TableId(**described["id"]), "columns": columns, "key": tuple(described["key"])})
 
 
-def _pack(row: bytes) -> bytes:
-    return row
-
-
 def main() -> int:
     """Read chunks until the task ends, or needs no more."""
     logging.basicConfig(level=logging.ERROR)
-    return worker.serve(_Source, _pack)
+    return worker.serve(_Source, bytes)
 
 
 if __name__ == "__main__":

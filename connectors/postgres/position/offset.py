@@ -3,7 +3,7 @@
 Either product loads the other's offsets. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the
 snapshot again. Once it is complete, `lsn` is the position from which streaming continues: every transaction that committed before it is in
 the snapshot. A field of our own says which parts of the snapshot are done (`SnapshotProgress`): a start of ours then streams what has
-changed since and reads what is left (`snapshot/lifecycle.py`); the position is then one of the stream while the snapshot is unfinished.
+changed since and reads what is left (`snapshot/snapshot.py`); the position is then one of the stream while the snapshot is unfinished.
 While streaming, the offset names the last event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events
 of that position were sent where there are several (`lsn_events_processed`), and the end of the last transaction that was sent as a whole
 (`lsn_commit`).

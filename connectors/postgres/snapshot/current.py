@@ -18,7 +18,7 @@ from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.preparation import open_general
 from connectors.postgres.server.catalog import read_tables
 from connectors.postgres.snapshot.chunks import PostgresChunks
-from connectors.postgres.snapshot.rows import ConsistentSnapshot, CopyRows
+from connectors.postgres.snapshot.rows import ConsistentSnapshot, copy_rows, snapshot_encoder
 from connectors.postgres.tables import TableFactory
 
 
@@ -69,9 +69,10 @@ class PostgresTableScan:
             structure = next(iter(read_tables(connection, wanted, with_generated=False).values()), None)
             if structure is None:
                 raise ConnectError(f"The table {name} is gone")
-            rows = CopyRows(connection, self._factory.build(structure), ConsistentSnapshot(0, None, time.time_ns() // 1000))
-            while (read := rows.read()) is not None:
-                yield rows.encode(read, Marker.MIDDLE)
+            table = self._factory.build(structure)
+            encode = snapshot_encoder(table, ConsistentSnapshot(0, None, time.time_ns() // 1000))
+            for rows in copy_rows(connection, table):
+                yield encode(rows, Marker.MIDDLE)
         except ServerError as error:
             raise translate(error, f"Cannot read {name}", user=self._config.user, database=self._config.database) from None
         finally:

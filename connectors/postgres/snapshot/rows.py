@@ -6,15 +6,14 @@ Used by the task's thread, and by the reader processes.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psycopg
 
-from connect_py.api.record import EncodedRow
 from connectors.engine.batches import MAX_BYTES, rows_per_batch
 from connectors.engine.envelope import tail
-from connectors.engine.snapshot.initial.run import Marker
+from connectors.engine.snapshot.initial.run import Encode, Marker
 from connectors.postgres.server.connection import Connection, quote_name
 from connectors.postgres.tables import CapturedTable
 
@@ -41,97 +40,76 @@ class ConsistentSnapshot:
     last_commit: int | None = None
 
 
-class CopyRows:
-    """One table, or a part of it, being read; `TableRows` of the snapshot engine.
+def copy_rows(connection: Connection, table: CapturedTable, *, where: str = "", statement: str | None = None) -> Iterator[list[bytes]]:
+    """Yield raw rows of a table, or of a part of it, up to a batch's bounds; fewer when the server is slower than we are, none when none
+    came in the time of a poll.
 
     Args:
         where: a WHERE clause with a leading space.
         statement: a SELECT that is read instead of the table; it must give the table's columns.
-        scanned: called with the number of rows of each read.
 
     Raises:
-        ServerError: from every method, when the server or the connection fails.
+        ServerError: the server refused, or it or the connection failed.
+        Stopped: a stop was asked for before the first row.
     """
-
-    def __init__(
-        self,
-        connection: Connection,
-        table: CapturedTable,
-        snapshot: ConsistentSnapshot,
-        *,
-        where: str = "",
-        statement: str | None = None,
-        scanned: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self._connection = connection
-        self._table = table
-        self._scanned = scanned
-        self._rows_together = rows_per_batch(table.encoder.constant_bytes)
-        self._encode = snapshot_encoder(table, snapshot)
-        columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
-        name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
-        if statement is not None:
-            name = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        self._done = False
-        self._silent_seconds = 0.0
-        connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
-
-    def read(self) -> list[bytes] | None:
-        """Read rows up to a batch's bounds; fewer when the server is slower than we are."""
-        if self._done:
-            return None
-        try:
-            rows = self._read()
-        except psycopg.Error:
-            raise self._connection.copy_failed() from None
-        self._scanned(len(rows or ()))
-        return rows
-
-    def _read(self) -> list[bytes] | None:
-        get = self._connection.pgconn.get_copy_data
-        rows: list[bytes] = []
-        append = rows.append
-        size = 0
-        most = self._rows_together
-        waited = False
+    columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
+    name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
+    if statement is not None:
+        name = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
+    connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
+    most = rows_per_batch(table.encoder.constant_bytes)
+    silent_seconds = 0.0
+    has_ended = False
+    while not has_ended:
         began = time.monotonic()
-        deadline = began + READ_WAIT_SECONDS
-        while True:
+        try:
+            rows, has_ended = _read_batch(connection, most)
+            if has_ended:
+                connection.end_copy()
+        except psycopg.Error:
+            raise connection.copy_failed() from None
+        if rows:
+            silent_seconds = 0.0
+            yield rows
+        elif not has_ended:
+            silent_seconds += time.monotonic() - began
+            connection.check_silence(silent_seconds)
+            yield rows
+        del rows
+
+
+def _read_batch(connection: Connection, most: int) -> tuple[list[bytes], bool]:
+    """Return up to `most` rows of a COPY, and whether they were the last ones."""
+    get = connection.pgconn.get_copy_data
+    rows: list[bytes] = []
+    append = rows.append
+    size = 0
+    waited = False
+    deadline = time.monotonic() + READ_WAIT_SECONDS
+    while True:
+        length, data = get(1)
+        if length > 0:
+            append(bytes(data))
+            size += length
+            if len(rows) >= most or size > MAX_BYTES:
+                return rows, False
+        elif length == 0:
+            connection.consume_input()
             length, data = get(1)
             if length > 0:
                 append(bytes(data))
                 size += length
-                if len(rows) >= most or size > MAX_BYTES:
-                    self._silent_seconds = 0.0
-                    return rows
             elif length == 0:
-                self._connection.consume_input()
-                length, data = get(1)
-                if length > 0:
-                    append(bytes(data))
-                    size += length
-                elif length == 0:
-                    if waited or time.monotonic() > deadline:
-                        self._silent_seconds = 0.0 if rows else self._silent_seconds + time.monotonic() - began
-                        self._connection.check_silence(self._silent_seconds)
-                        return rows
-                    waited = not self._connection.wait_readable(FILL_WAIT_SECONDS if rows else READ_WAIT_SECONDS)
-                else:
-                    return self._end(rows)
+                if waited or time.monotonic() > deadline:
+                    return rows, False
+                waited = not connection.wait_readable(FILL_WAIT_SECONDS if rows else READ_WAIT_SECONDS)
             else:
-                return self._end(rows)
-
-    def _end(self, rows: list[bytes]) -> list[bytes] | None:
-        self._done = True
-        self._connection.end_copy()
-        return rows or None
-
-    def encode(self, rows: Sequence[bytes], marker: Marker) -> list[EncodedRow]:
-        """Return the records of raw rows."""
-        return self._encode(rows, marker)
+                return rows, True
+        else:
+            return rows, True
 
 
-def snapshot_encoder(table: CapturedTable, snapshot: ConsistentSnapshot) -> Callable[[Sequence[bytes], Marker], list[EncodedRow]]:
+def snapshot_encoder(table: CapturedTable, snapshot: ConsistentSnapshot) -> Encode[bytes]:
     """Return the function that makes records of a table's raw rows, for a consistent snapshot."""
     m = snapshot
     sources: dict[Marker, bytes] = {

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.tables import TableId
+from connectors.engine.snapshot.initial.run import ChunkRows
 from connectors.engine.snapshot.parallel import worker
 from connectors.postgres.config import PostgresConfig, parse_config
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.preparation import open_general
 from connectors.postgres.server.catalog import read_tables
 from connectors.postgres.server.connection import Connection, quote_literal
-from connectors.postgres.snapshot.rows import ConsistentSnapshot, CopyRows
+from connectors.postgres.snapshot.rows import ConsistentSnapshot, copy_rows, snapshot_encoder
 from connectors.postgres.tables import CapturedTable, TableFactory
 
 MODULE = __name__
@@ -32,7 +34,7 @@ def spec(config: PostgresConfig, encoding: JsonEncoding, exported: str, snapshot
 
 
 def describe(table: TableId, where: str, statement: str | None) -> dict[str, Any]:
-    """Return a chunk for a reader, as `CopyRows` expects it."""
+    """Return a chunk for a reader, as `copy_rows` expects it."""
     return {"schema": table.schema, "table": table.table, "where": where, "statement": statement}
 
 
@@ -43,36 +45,27 @@ class _Source:
         self._factory = TableFactory(self._config, encoding, ())
         self._consistent = ConsistentSnapshot(**received["snapshot"])
         self._tables: dict[TableId, CapturedTable] = {}
-        try:
+        with self._translated("A process cannot begin to read the snapshot"):
             self._connection = _connect(self._config, received["exported"])
-        except ServerError as error:
-            raise self._translated(error, "A process cannot begin to read the snapshot") from None
 
-    def open(self, chunk: Mapping[str, Any]) -> _Rows:
+    def open(self, chunk: Mapping[str, Any]) -> ChunkRows[bytes]:
         id_ = TableId(chunk["schema"], chunk["table"])
-        try:
+        with self._translated(f"Cannot read the table {id_}"):
             if id_ not in self._tables:
                 self._tables[id_] = self._factory.build(read_tables(self._connection, [id_])[id_])
-            rows = CopyRows(self._connection, self._tables[id_], self._consistent, where=chunk["where"], statement=chunk["statement"])
-        except ServerError as error:
-            raise self._translated(error, f"Cannot read the table {id_}") from None
-        return _Rows(rows, lambda error: self._translated(error, f"Cannot read the table {id_}"))
+        table = self._tables[id_]
+        return self._read(table, chunk["where"], chunk["statement"]), snapshot_encoder(table, self._consistent)
 
-    def _translated(self, error: ServerError, what: str) -> Exception:
-        return translate(error, what, user=self._config.user, database=self._config.database)
+    def _read(self, table: CapturedTable, where: str, statement: str | None) -> Iterator[list[bytes]]:
+        with self._translated(f"Cannot read the table {table.id}"):
+            yield from copy_rows(self._connection, table, where=where, statement=statement)
 
-
-class _Rows:
-    def __init__(self, rows: CopyRows, translated: Any) -> None:
-        self._rows = rows
-        self._translated = translated
-        self.encode = rows.encode
-
-    def read(self) -> list[bytes] | None:
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
         try:
-            return self._rows.read()
+            yield
         except ServerError as error:
-            raise self._translated(error) from None
+            raise translate(error, what, user=self._config.user, database=self._config.database) from None
 
 
 def _connect(config: PostgresConfig, exported: str) -> Connection:

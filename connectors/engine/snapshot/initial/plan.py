@@ -8,10 +8,11 @@ a restart reads the ranges that are left, with the rows that they hold then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from connect_py.errors import FatalTaskError
+from connectors.engine.config import ParsedConfig
 from connectors.engine.snapshot.chunks import Key
 from connectors.engine.snapshot.initial.progress import Chunk, KeyRange, SnapshotProgress
 
@@ -55,6 +56,9 @@ class ChunkPlan(Generic[T]):
         whole: names of tables that are read in one go, such as those that a statement of the user's stands for.
         chunk_rows: as `CHUNK_ROWS`.
         readers: how many chunks are read at the same time; a table is cut into `chunks_each` for each reader where it is not larger.
+
+    Attributes:
+        chunk_rows: as given.
     """
 
     def __init__(
@@ -72,9 +76,31 @@ class ChunkPlan(Generic[T]):
         self._cuts = cuts
         self._progress = progress
         self._whole = whole
-        self._most_rows = chunk_rows
+        self.chunk_rows = chunk_rows
         self._readers = readers
         self._parts = readers * chunks_each
+
+    @classmethod
+    def from_config(
+        cls,
+        config: ParsedConfig,
+        tables: Sequence[T],
+        cuts: Cuts[T],
+        progress: SnapshotProgress,
+        *,
+        whole: Collection[str],
+        is_blocking: bool = False,
+    ) -> ChunkPlan[T]:
+        """Return the plan that a configuration asks for; of a blocking snapshot, whole tables for one reader. Raises FatalTaskError."""
+        return cls(
+            tables,
+            cuts,
+            progress,
+            whole=whole,
+            chunk_rows=NEVER_CUT if is_blocking else chunk_rows(config.raw),
+            readers=1 if is_blocking else config.number("snapshot.max.threads"),
+            chunks_each=config.number("snapshot.max.threads.multiplier"),
+        )
 
     def chunks(self) -> Iterator[Chunk[T]]:
         """Yield the chunks; each may ask the server. Raises ConnectError."""
@@ -85,13 +111,18 @@ class ChunkPlan(Generic[T]):
     def rows_of_chunk(self, table: T) -> int:
         """Return how many rows a chunk of the table should have."""
         if self._readers == 1:
-            return self._most_rows
-        return max(min(MIN_CHUNK_ROWS, self._most_rows), min(self._most_rows, self._cuts.rows(table) // self._parts))
+            return self.chunk_rows
+        return max(min(MIN_CHUNK_ROWS, self.chunk_rows), min(self.chunk_rows, self._cuts.rows(table) // self._parts))
 
     def count(self) -> int:
         """Estimate how many chunks there will be, as far as they could be read at the same time."""
         left = [table for table in self._tables if not self._progress.is_done(str(table))]
         return sum(1 if str(table) in self._whole else 1 + self._cuts.rows(table) // self.rows_of_chunk(table) for table in left)
+
+    @property
+    def readers(self) -> int:
+        """How many of the wanted readers have something to read."""
+        return min(self._readers, self.count())
 
     def _chunks_of(self, table: T) -> Iterator[Chunk[T]]:
         name = str(table)
@@ -126,6 +157,12 @@ def chunk_rows(raw: Mapping[str, str]) -> int:
     if text and not (text.isdecimal() and int(text)):
         raise FatalTaskError(f"internal.snapshot.chunk.rows is '{text}', not a number of rows. Nothing was read")
     return int(text or CHUNK_ROWS)
+
+
+def whole_names(config: ParsedConfig, tables: Iterable[object], statements: Collection[str]) -> Collection[str]:
+    """Return the tables that are read in one go: those that a statement stands for, or all (`legacy.snapshot.max.threads`)."""
+    is_legacy = config.number("snapshot.max.threads") > 1 and config.flag("legacy.snapshot.max.threads")
+    return frozenset(map(str, tables) if is_legacy else statements)
 
 
 def by_rows(tables: Sequence[T], rows: Mapping[T, int], order: str) -> list[T]:

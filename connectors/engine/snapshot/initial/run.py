@@ -1,9 +1,11 @@
-"""The run of an initial snapshot: chunks of tables in, records with their markers out. Knows no database.
+"""An initial or blocking snapshot: chunks of tables in, records with their markers out. Knows no database.
 
-A connector provides chunks and `TableRows`. A chunk is a table, or a range of its keys where the table is large and has a key. The way of a
-row: `TableRows.read` → `MarkedRows` (which row is the first and which the last) → `TableRows.encode` → `SnapshotReading` (metrics,
-notifications, progress) → the task's batch. `ChunkedSnapshot` reads by one connection, `ParallelSnapshot` (`snapshot.parallel.pool`) by
-several processes. What has been read is kept in a `SnapshotProgress`, whose text travels in the source offset.
+    chunks ──read──> pieces ──mark──> rows with markers ──encode──> records ──report──> the task's batch
+
+`SnapshotPipeline._batches` is that line, and the place to read it. A chunk is a table, or a range of its keys where the table is large and
+has a key. One connection reads chunks in order (`in_order`), or several processes read them at the same time (`parallel/pool.py`); the
+rest is the same for both. A database provides a `SnapshotSource`, which owns the connection, and the rows of a chunk with their encoder.
+What has been read is kept in a `SnapshotProgress`, whose text travels in the source offset.
 
 Markers (`SnapshotRecord.java`): whether a row is the last one, of its table or of everything, shows only when the next one comes or none
 does. So one raw row of each table is held back, also after the end of the table until anything else comes: when only empty tables follow,
@@ -14,7 +16,8 @@ Several tables, and several chunks of a table, may be read at a time. Then nothi
 snapshot before the first row of all, and the last row of either follows all others: the reference's threads (`snapshot.max.threads`) wait
 for each other to the same effect.
 
-The task's thread drives the snapshot, which holds one batch at a time.
+The task's thread drives the snapshot, which holds one batch at a time. Between two batches the task may stop, or a failure may end the
+snapshot: what is not done is then read again, from the stored progress.
 """
 
 from __future__ import annotations
@@ -22,9 +25,10 @@ from __future__ import annotations
 import enum
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
@@ -56,24 +60,98 @@ def marker_of(*, first: bool, first_in_table: bool, last_in_table: bool, last: b
     return Marker.FIRST_IN_DATA_COLLECTION if first_in_table else Marker.MIDDLE
 
 
+T = TypeVar("T")
 #: A raw row, as a connector reads it.
 R = TypeVar("R")
+#: Makes records of raw rows that have the same marker. Raises DataError.
 Encode = Callable[[Sequence[R], Marker], list[EncodedRow]]
+#: The raw rows of a chunk, an empty list when none came in the time of a poll, and what makes records of them. Reading raises ConnectError.
+ChunkRows = tuple[Iterator[list[R]], Encode[R]]
+
+
+# -- read ------------------------------------------------------------------------------------------------------------------------------
 
 
 class OpenChunk(Generic[R]):
     """A chunk that is being read.
 
-    Args:
-        encode: makes records of raw rows of its table.
+    Attributes:
+        encode: makes records of raw rows of its table; set before the first row comes.
     """
 
-    def __init__(self, table: str, chunk: Chunk[Any], encode: Encode[R]) -> None:
+    encode: Encode[R]
+
+    def __init__(self, table: str, chunk: Chunk[Any]) -> None:
         self.table = table
         self.chunk = chunk
-        self.encode = encode
         self.rows = 0
         self.has_ended = False
+
+
+class Part(enum.Enum):
+    """What a piece is of its chunk."""
+
+    #: nothing was read yet
+    BEGIN = enum.auto()
+    #: raw rows; the last of them may be the chunk's last one
+    ROWS = enum.auto()
+    #: the raw first row of a chunk that has more of them
+    FIRST = enum.auto()
+    #: records of rows between the first one and the last one
+    RECORDS = enum.auto()
+    #: everything was read
+    END = enum.auto()
+
+
+class Piece(NamedTuple, Generic[R]):
+    """What a reader gives at a time; `rows` are raw, or records, as `part` says."""
+
+    chunk: OpenChunk[R]
+    part: Part
+    rows: Sequence[Any] = ()
+
+
+class Reader(Protocol[T, R]):
+    """Reads chunks."""
+
+    def __call__(self, chunks: Iterator[Chunk[T]], marks: MarkedRows[R]) -> Iterator[Piece[R] | None]:
+        """Yield the pieces of chunks, None when nothing came in the time of a poll.
+
+        Args:
+            chunks: the next one is asked for when there is somebody to read it.
+            marks: says which table's first row has to come before those of others.
+
+        Raises:
+            ConnectError: reading failed; what is not done has to be read again.
+        """
+        ...
+
+
+def in_order(open_chunk: Callable[[Chunk[T]], ChunkRows[R]]) -> Reader[T, R]:
+    """Return a reader by one connection: one chunk after the other, each to its end."""
+
+    def read(chunks: Iterator[Chunk[T]], marks: MarkedRows[R]) -> Iterator[Piece[R] | None]:
+        for chunk in chunks:
+            opened: OpenChunk[R] = OpenChunk(str(chunk.table), chunk)
+            yield Piece(opened, Part.BEGIN)
+            batches, opened.encode = open_chunk(chunk)
+            for rows in batches:
+                yield Piece(opened, Part.ROWS, rows) if rows else None
+                del rows
+            yield Piece(opened, Part.END)
+
+    return read
+
+
+# -- mark ------------------------------------------------------------------------------------------------------------------------------
+
+
+class Marked(NamedTuple, Generic[R]):
+    """Rows with one marker; None stands for rows that are records already."""
+
+    chunk: OpenChunk[R]
+    rows: Sequence[Any]
+    marker: Marker | None
 
 
 @dataclass(slots=True)
@@ -93,7 +171,7 @@ class _Table(Generic[R]):
 
 
 class MarkedRows(Generic[R]):
-    """Turns what is read into records with markers.
+    """Finds the markers of what is read. Pure.
 
     Args:
         progress: notes what is done; what it knows already was sent before.
@@ -108,8 +186,34 @@ class MarkedRows(Generic[R]):
         self._tables: dict[str, _Table[R]] = {}
         self._last: _Held[R] | None = None
 
-    def open(self, chunk: OpenChunk[R]) -> None:
-        """Note that reading a chunk starts."""
+    @property
+    def awaited(self) -> str | None:
+        """The table whose first row has to come before those of others; None when it has come, or cannot."""
+        return self._first
+
+    def take(self, piece: Piece[R]) -> list[Marked[R]]:
+        """Return what can be sent now, in order: of what was held back, and of a piece. The last raw row of a piece may be held back."""
+        chunk = piece.chunk
+        chunk.rows += len(piece.rows)
+        match piece.part:
+            case Part.BEGIN:
+                return self._begin(chunk)
+            case Part.ROWS:
+                return self._take(chunk, piece.rows)
+            case Part.FIRST:
+                return [*self._release(chunk), self._head(chunk, piece.rows)]
+            case Part.RECORDS:
+                return [*self._release(chunk), Marked(chunk, piece.rows, None)]
+            case Part.END:
+                return self._end(chunk)
+
+    def finish(self) -> list[Marked[R]]:
+        """Return the row that was held last: no chunk is left."""
+        return self._release_last(last=True)
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _begin(self, chunk: OpenChunk[R]) -> list[Marked[R]]:
         table = self._tables.get(chunk.table)
         if not self._tables and not self._is_begun:
             self._first = chunk.table
@@ -119,52 +223,27 @@ class MarkedRows(Generic[R]):
             self._progress.planned(chunk.table, chunk.chunk.range)
         table.open += 1
         table.is_planned = table.is_planned or chunk.chunk.is_last
+        return []
 
-    @property
-    def awaited(self) -> str | None:
-        """The table whose first row has to come before those of others; None when it has come, or cannot."""
-        return self._first
-
-    def take(self, chunk: OpenChunk[R], raw: list[R]) -> list[EncodedRow]:
-        """Return records of rows that were read, in order, never none. The last one of them may be held back."""
+    def _take(self, chunk: OpenChunk[R], raw: Sequence[R]) -> list[Marked[R]]:
         table = self._tables[chunk.table]
         head = raw[:1] if len(raw) > 1 and not table.anything_sent else []
         middle = raw[len(head) : -1]
         held = table.held
         if held is not None and held.source is chunk and not (held.first or held.first_in_table) and self._last is None:
-            middle.insert(0, held.row)
-            out: list[EncodedRow] = []
+            middle = [held.row, *middle]
+            out: list[Marked[R]] = []
         else:
             out = self._release(chunk)
         if head:
-            out += self._head(chunk, head[0])
+            out.append(self._head(chunk, head))
         if middle:
-            out += chunk.encode(middle, Marker.MIDDLE)
-        self._hold(chunk, raw[-1])
-        chunk.rows += len(raw)
+            out.append(Marked(chunk, middle, Marker.MIDDLE))
+        first, first_in_table = self._place(chunk)
+        table.held = _Held(chunk, raw[-1], first, first_in_table)
         return out
 
-    def take_first(self, chunk: OpenChunk[R], row: R) -> list[EncodedRow]:
-        """Return records for the first row of a chunk that has more of them."""
-        chunk.rows += 1
-        return [*self._release(chunk), *self._head(chunk, row)]
-
-    def take_encoded(self, chunk: OpenChunk[R], rows: Sequence[EncodedRow]) -> list[EncodedRow]:
-        """Pass on records of rows between the first one of their chunk and the last one."""
-        chunk.rows += len(rows)
-        out = self._release(chunk)
-        out += rows
-        return out
-
-    def take_last(self, chunk: OpenChunk[R], row: R) -> list[EncodedRow]:
-        """Hold back the last row of a chunk, or its only one. Returns what was held before."""
-        chunk.rows += 1
-        out = self._release(chunk)
-        self._hold(chunk, row)
-        return out
-
-    def end(self, chunk: OpenChunk[R]) -> list[EncodedRow]:
-        """Note that everything of a chunk was read. Returns what was held and can be sent."""
+    def _end(self, chunk: OpenChunk[R]) -> list[Marked[R]]:
         table = self._tables[chunk.table]
         chunk.has_ended = True
         if table.held is None or table.held.source is not chunk:
@@ -174,7 +253,7 @@ class MarkedRows(Generic[R]):
             return []
         if chunk.table == self._first:
             self._first = None
-        out: list[EncodedRow] = []
+        out: list[Marked[R]] = []
         if table.held is not None:
             out = self._release_last(last=False)
             self._last, table.held = table.held, None
@@ -183,43 +262,32 @@ class MarkedRows(Generic[R]):
         self._table_ended(chunk.table)
         return out
 
-    def finish(self) -> list[EncodedRow]:
-        """Return the row that was held last: no chunk is left."""
-        return self._release_last(last=True)
-
-    # -- parts -------------------------------------------------------------------------------------------------------------------------
-
-    def _release(self, chunk: OpenChunk[R]) -> list[EncodedRow]:
+    def _release(self, chunk: OpenChunk[R]) -> list[Marked[R]]:
         """Return what was held back and is not the last row after all, since others follow."""
         out = self._release_last(last=False) if self._last is not None else []
         table = self._tables[chunk.table]
         held, table.held = table.held, None
         if held is not None:
-            out += self._encode(held, last_in_table=False, last=False)
+            out.append(self._marked(held, last_in_table=False, last=False))
             if held.source.has_ended:
                 self._done(held.source)
         return out
 
-    def _release_last(self, *, last: bool) -> list[EncodedRow]:
+    def _release_last(self, *, last: bool) -> list[Marked[R]]:
         held, self._last = self._last, None
         if held is None:
             return []
-        out = self._encode(held, last_in_table=True, last=last)
         self._done(held.source)
         self._progress.table_done(held.source.table)
-        return out
+        return [self._marked(held, last_in_table=True, last=last)]
 
-    def _encode(self, held: _Held[R], *, last_in_table: bool, last: bool) -> list[EncodedRow]:
+    def _marked(self, held: _Held[R], *, last_in_table: bool, last: bool) -> Marked[R]:
         marker = marker_of(first=held.first, first_in_table=held.first_in_table, last_in_table=last_in_table, last=last)
-        return held.source.encode([held.row], marker)
+        return Marked(held.source, [held.row], marker)
 
-    def _head(self, chunk: OpenChunk[R], row: R) -> list[EncodedRow]:
+    def _head(self, chunk: OpenChunk[R], rows: Sequence[R]) -> Marked[R]:
         first, first_in_table = self._place(chunk)
-        return chunk.encode([row], marker_of(first=first, first_in_table=first_in_table, last_in_table=False, last=False))
-
-    def _hold(self, chunk: OpenChunk[R], row: R) -> None:
-        first, first_in_table = self._place(chunk)
-        self._tables[chunk.table].held = _Held(chunk, row, first, first_in_table)
+        return Marked(chunk, rows, marker_of(first=first, first_in_table=first_in_table, last_in_table=False, last=False))
 
     def _place(self, chunk: OpenChunk[R]) -> tuple[bool, bool]:
         """Return whether the next row is the first one of all, and of its table."""
@@ -237,148 +305,115 @@ class MarkedRows(Generic[R]):
             self._progress.table_done(chunk.table, chunk.rows)
 
 
-T = TypeVar("T")
+# -- encode ----------------------------------------------------------------------------------------------------------------------------
 
 
-class TableRows(Protocol[R]):
-    """One chunk that is being read."""
-
-    def read(self) -> list[R] | None:
-        """Return the next raw rows; an empty list when none came in the time of a poll, None after the last one. Raises ConnectError."""
-        ...
-
-    def encode(self, rows: Sequence[R], marker: Marker) -> list[EncodedRow]:
-        """Return raw rows as records. Raises DataError."""
-        ...
+def encoded(marked: Iterable[Marked[R]]) -> list[EncodedRow]:
+    """Return records, each by the encoder of its chunk. Raises DataError."""
+    out: list[EncodedRow] = []
+    for chunk, rows, marker in marked:
+        out += rows if marker is None else chunk.encode(rows, marker)
+    return out
 
 
-class SnapshotRun(Protocol):
-    """A snapshot that is being read, by one connection or several.
+# -- the whole -------------------------------------------------------------------------------------------------------------------------
+
+
+#: A connector's offset.
+P = TypeVar("P")
+
+
+class SnapshotSource(ABC, Generic[P]):
+    """A database's part of a snapshot, and the only owner of what it is read by.
+
+    Who opens: the constructor takes a connection that the task lends, or opens its own, and begins the transaction on it. If it raises, it
+    leaves nothing behind: its own connections are closed, and the transaction of a blocking snapshot, whose lent connection the stream
+    needs, is rolled back. Who ends the transaction: `finish`, after the last row; or `rollback`, where a blocking snapshot failed and the
+    stream resumes. Who closes: `close`, which the task calls in every case, at any point, and perhaps again; it stops the readers and
+    closes the source's own connections, whose transactions the server then rolls back. A lent connection stays open; after any other
+    failure the task closes it, as it closes all of its connections.
 
     Attributes:
-        finished: whether the last row has been given out.
-        rows_sent: so far.
+        is_blocking: whether a signal asked for it, so that it interrupts a stream.
+        offset: where the source stands once all rows that were given out are in Kafka.
+        pipeline: reads the rows; there when a stream that has to come first has been read.
     """
 
-    finished: bool
-    rows_sent: int
+    is_blocking: bool = False
+    offset: P
+    pipeline: SnapshotPipeline[Any, Any]
 
-    def next_rows(self) -> list[EncodedRow]:
-        """Return the next records; an empty list when none came in the time of a poll, or when the snapshot ended without a row.
+    @property
+    @abstractmethod
+    def after(self) -> P:
+        """Where the source stands when the snapshot has ended, in whatever way."""
+
+    def before_rows(self) -> Iterable[list[EncodedRow]]:
+        """Return the records that go before the rows, in batches. Raises ConnectError."""
+        return ()
+
+    def stored(self, progress: str | None) -> None:
+        """Put the progress into `offset`. Not called where offsets keep none."""
+
+    @abstractmethod
+    def finish(self) -> list[EncodedRow]:
+        """End the transaction and set the last offset: every row was read. Returns the records that go after the rows.
 
         Raises:
-            ConnectError: reading failed; what is not done has to be read again.
+            ConnectError: it did not end.
         """
-        ...
 
+    def rollback(self) -> None:
+        """Release what a blocking snapshot that failed holds on the lent connection. Raises ConnectError."""
+
+    @abstractmethod
     def close(self) -> None:
         """Stop reading, at any point."""
-        ...
-
-
-def whole_tables(tables: Iterable[T]) -> Iterator[Chunk[T]]:
-    """Return a chunk for each whole table."""
-    return (Chunk(table) for table in tables)
-
-
-class ChunkedSnapshot(Generic[T, R]):
-    """Reads chunks in order; a `SnapshotRun`.
-
-    Args:
-        chunks: what is read; the next one is asked for when the one before it has been read. Those of a table follow each other.
-        open_chunk: starts reading one.
-        progress: of an earlier attempt.
-        table_ended: called with a table of which everything was read.
-    """
-
-    def __init__(
-        self,
-        chunks: Iterator[Chunk[T]],
-        open_chunk: Callable[[Chunk[T]], TableRows[R]],
-        progress: SnapshotProgress | None = None,
-        table_ended: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._chunks = chunks
-        self._open = open_chunk
-        self._marked: MarkedRows[R] = MarkedRows(progress or SnapshotProgress(), table_ended)
-        self._rows: TableRows[R] | None = None
-        self._chunk: OpenChunk[R] | None = None
-        self.finished = False
-        self.rows_sent = 0
-
-    def next_rows(self) -> list[EncodedRow]:
-        rows: list[EncodedRow] = []
-        while not rows and not self.finished:
-            if self._rows is None or self._chunk is None:
-                chunk = next(self._chunks, None)
-                if chunk is None:
-                    rows = self._marked.finish()
-                    self.finished = True
-                    break
-                self._rows = self._open(chunk)
-                self._chunk = OpenChunk(str(chunk.table), chunk, self._rows.encode)
-                self._marked.open(self._chunk)
-            raw = self._rows.read()
-            if raw is None:
-                rows = self._marked.end(self._chunk)
-                self._rows = self._chunk = None
-            elif not raw:
-                break
-            else:
-                rows = self._marked.take(self._chunk, raw)
-        self.rows_sent += len(rows)
-        return rows
-
-    def close(self) -> None:
-        """Do nothing: the connection is the caller's."""
-
-
-class InitialSnapshot(ChunkedSnapshot[T, R]):
-    """Reads tables in order, each in one go."""
-
-    def __init__(self, tables: Iterable[T], open_table: Callable[[T], TableRows[R]]) -> None:
-        super().__init__(whole_tables(tables), lambda chunk: open_table(chunk.table))
 
 
 REPORT_SECONDS = 10.0
 
 
-class SnapshotReading:
-    """Reports a snapshot while its rows are read, to metrics, notifications and the log. The task's thread uses it.
-
-    A connector makes the `run`, calls `begin_table`, `scanned` and `table_ended` as it reads, and puts `progress_text` into its offset
-    after each `next_rows`.
+class SnapshotPipeline(Generic[T, R]):
+    """Reads a snapshot's rows, and reports it to metrics, notifications and the log. The task's thread uses it.
 
     Args:
+        chunks: what is read. Those of a table follow each other. Asking for the next one raises ConnectError.
         names: of the tables, in the order in which they are read.
         captured: all that are captured, for notifications.
-        progress: of earlier attempts; the run adds to it.
+        progress: of earlier attempts; what is done is added to it.
         estimates: rows of the tables; None where nothing is known.
         keeps_progress: whether offsets hold what is done: without a stream after it, chunks of different times would never become one
             state, and a blocking snapshot is not taken again.
         chunk_rows: rows of a chunk.
 
     Attributes:
-        run: what reads; to be set before the first row is asked for.
+        names, reader: as given.
         current: what is read now, for messages.
+        finished: whether the last row has been given out.
         is_milestone: whether the last rows that were returned ended a chunk, and half a chunk was read since the last time.
+        progress_text: what the offset of the last rows that were returned says of the progress.
     """
-
-    run: SnapshotRun
 
     def __init__(
         self,
+        source: SnapshotSource[Any],
+        reader: Reader[T, R],
+        chunks: Iterator[Chunk[T]],
+        *,
         names: Sequence[str],
         captured: Sequence[str],
         progress: SnapshotProgress,
         events: InitialEvents,
         metrics: SnapshotMetrics,
-        *,
         estimates: Mapping[str, int | None],
         keeps_progress: bool,
         chunk_rows: int,
     ) -> None:
-        self._names = names
+        self._source = source
+        self.reader = reader
+        self._chunks = chunks
+        self.names = names
         self._captured = captured
         self._progress = progress
         self._events = events
@@ -386,49 +421,83 @@ class SnapshotReading:
         self._keeps = keeps_progress
         self._chunk_rows = chunk_rows
         self._counts: dict[str, int] = {}
-        self._stored_rows = 0
+        self._rows_sent = self._stored_rows = 0
         self._started = self._reported = time.monotonic()
+        self._next = self._batches()
         self.current = "the tables"
+        self.finished = False
         self.is_milestone = False
         self.progress_text = progress.text if keeps_progress else None
         done = {name: rows for name in names if (rows := progress.rows(name))}
         ended = [name for name in names if progress.is_done(name)]
         metrics.begin(len(names) - len(ended), estimates, done, ended)
 
-    def begin_table(self, name: str) -> None:
-        """Note that reading a chunk of a table starts."""
-        self.current = f"the table {name}"
-        if name not in self._counts:
-            self._counts[name] = self._progress.rows(name)
-            self._events.in_progress(name, self._names)
+    def next_rows(self) -> list[EncodedRow]:
+        """Return the next records; none when none came in the time of a poll, or when the snapshot ended without a row.
 
-    def scanned(self, name: str, rows: int) -> None:
-        """Count further rows of a table that were read."""
-        self._counts[name] += rows
-        self._metrics.scanned(name, rows)
+        Raises:
+            ConnectError: the snapshot has to be taken again, or to resume, in another attempt.
+        """
+        return next(self._next, [])
 
-    def table_ended(self, name: str) -> None:
-        """Note that everything of a table was read."""
+    def _batches(self) -> Iterator[list[EncodedRow]]:
+        """Yield batches of records: the way of every row, in order."""
+        yield from self._source.before_rows()
+        marks: MarkedRows[R] = MarkedRows(self._progress, self._table_ended)
+        for piece in self.reader(self._chunks, marks):
+            if piece is None:
+                yield self._sent([])
+                continue
+            self._seen(piece)
+            records = encoded(marks.take(piece))
+            del piece
+            if records:
+                yield self._sent(records)
+            # nothing of a batch is kept while the next one is read
+            del records
+        records = encoded(marks.finish())
+        self.finished = True
+        self._sent(records)
+        records += self._source.finish()
+        self._completed()
+        yield records
+
+    # -- report ------------------------------------------------------------------------------------------------------------------------
+
+    def _seen(self, piece: Piece[R]) -> None:
+        """Report what was read."""
+        name = piece.chunk.table
+        if piece.part is Part.BEGIN:
+            self.current = f"the table {name}"
+            if name not in self._counts:
+                self._counts[name] = self._progress.rows(name)
+                self._events.in_progress(name, self.names)
+        else:
+            self._counts[name] += len(piece.rows)
+            self._metrics.scanned(name, len(piece.rows))
+
+    def _table_ended(self, name: str) -> None:
         self._metrics.table_done(name)
         self._events.scan_completed(name, self._captured, self._counts.get(name, 0))
 
-    def next_rows(self) -> list[EncodedRow]:
-        """Return the next records of the run; `is_milestone` and `progress_text` are theirs then. Raises ConnectError."""
-        rows = self.run.next_rows()
-        if rows:
-            self._metrics.events(len(rows))
+    def _sent(self, records: list[EncodedRow]) -> list[EncodedRow]:
+        """Report records that go out, with what is done once they are in Kafka; returns them."""
+        self._rows_sent += len(records)
+        if records:
+            self._metrics.events(len(records))
         text = self._progress.text if self._keeps else None
-        self.is_milestone = text != self.progress_text and self.run.rows_sent - self._stored_rows >= self._chunk_rows // 2
-        self.progress_text = text
+        self.is_milestone = text != self.progress_text and self._rows_sent - self._stored_rows >= self._chunk_rows // 2
+        if text != self.progress_text:
+            self.progress_text = text
+            self._source.stored(text)
         if self.is_milestone:
-            self._stored_rows = self.run.rows_sent
-        if time.monotonic() - self._reported > REPORT_SECONDS and not self.run.finished:
+            self._stored_rows = self._rows_sent
+        if time.monotonic() - self._reported > REPORT_SECONDS and not self.finished:
             self._reported = time.monotonic()
-            log.info("Snapshot: %d rows so far, now reading %s", self.run.rows_sent, self.current)
-        return rows
+            log.info("Snapshot: %d rows so far, now reading %s", self._rows_sent, self.current)
+        return records
 
-    def completed(self) -> None:
-        """Note that the last row was returned, and that all that follows the rows has been done."""
+    def _completed(self) -> None:
         self._metrics.end("completed")
         self._events.completed()
-        log.info("Snapshot finished: %d rows in %.1f s", self.run.rows_sent, time.monotonic() - self._started)
+        log.info("Snapshot finished: %d rows in %.1f s", self._rows_sent, time.monotonic() - self._started)

@@ -1,8 +1,8 @@
 """The initial snapshot read by several processes (`snapshot.max.threads`), seen from the task; `worker.py` is the other side. Knows no
 database.
 
-A connector provides chunks, a module that runs `worker.serve`, and what makes records of the first and last rows. Chunks are handed out in
-order, from all tables, so all readers work on a large table. Each reader has one chunk more than it reads, so that it does not wait for the
+A connector provides a module that runs `worker.serve`, and what makes records of the first and last rows. Chunks are handed out in order,
+from all tables, so all readers work on a large table. Each reader has one chunk more than it reads, so that it does not wait for the
 boundaries of the next. What a reader sends goes out as it comes: as in the reference, the order of a table's rows is that of no single
 SELECT. Markers keep their meaning (`MarkedRows`).
 
@@ -31,10 +31,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from connect_py.api import Route
-from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.initial.run import Encode, MarkedRows, OpenChunk
+from connectors.engine.snapshot.initial.progress import Chunk
+from connectors.engine.snapshot.initial.run import Encode, MarkedRows, OpenChunk, Part, Piece
 from connectors.engine.snapshot.parallel import frames
 
 #: What a reader may be ahead: two or three batches. The system allows as much without privileges.
@@ -187,17 +186,15 @@ class ReaderTable:
     value_head: bytes = b""
 
 
-class ParallelSnapshot(Generic[T]):
-    """Reads chunks by several processes; a `SnapshotRun`.
+class ReaderPool(Generic[T]):
+    """Reads chunks by several processes; a `Reader` of the pipeline.
 
     Args:
-        chunks: what is read; the next one is asked for when a reader is free.
         table: what is needed of a chunk's table.
         describe: a chunk for the readers; JSON.
-        module: is run by each reader; its `main` calls `reader_process.serve`.
+        module: is run by each reader; its `main` calls `worker.serve`.
         spec: sent to each reader first, as it stands when the first chunk is handed out; JSON. It may hold secrets, so it goes over a pipe.
         readers: the maximum number, not more than there are chunks; or those that were started before (`start_readers`).
-        scanned: called with a table and a number of rows that were read.
 
     Attributes:
         pids: of the readers.
@@ -205,64 +202,48 @@ class ParallelSnapshot(Generic[T]):
 
     def __init__(
         self,
-        chunks: Iterator[Chunk[T]],
         table: Callable[[Chunk[T]], ReaderTable],
         describe: Callable[[Chunk[T]], Mapping[str, Any]],
         *,
         module: str,
         spec: Callable[[], Mapping[str, Any]],
         readers: int | Sequence[ReaderProcess],
-        progress: SnapshotProgress | None = None,
-        table_ended: Callable[[str], None] = lambda _: None,
-        scanned: Callable[[str, int], None] = lambda table, rows: None,
     ) -> None:
-        self._chunks: Iterator[Chunk[T]] | None = chunks
         self._table = table
         self._describe = describe
         self._module = module
         self._spec = spec
-        self._scanned = scanned
-        self._marked: MarkedRows[bytes] = MarkedRows(progress or SnapshotProgress(), table_ended)
         self._tables: dict[str, ReaderTable] = {}
         self._readers: dict[int, ReaderProcess] = {}
-        self._ready: list[int] = []
+        self._all_given = False
         self._poll = select.poll()
         self._max_readers = readers if isinstance(readers, int) else len(readers)
         for reader in () if isinstance(readers, int) else readers:
             self._add(reader)
-        self.finished = False
-        self.rows_sent = 0
 
     @property
     def pids(self) -> list[int]:
         """The process ids of the readers."""
         return [reader.pid for reader in self._readers.values()]
 
-    def next_rows(self) -> list[EncodedRow]:
-        rows: list[EncodedRow] = []
-        while not rows and not self.finished:
-            self._hand_out()
+    def __call__(self, chunks: Iterator[Chunk[T]], marks: MarkedRows[bytes]) -> Iterator[Piece[bytes] | None]:
+        ready: list[int] = []
+        while True:
+            yield from self._hand_out(chunks)
             if not any(reader.chunks for reader in self._readers.values()):
-                rows = self._marked.finish()
-                self.finished = True
-                self.close()
                 break
-            if not self._ready:
-                self._ready = self._wait()
-                if not self._ready:
-                    break
-            rows = self._receive(self._readers[self._ready.pop()])
-        self.rows_sent += len(rows)
-        return rows
+            ready = ready or self._wait(marks.awaited)
+            yield self._receive(self._readers[ready.pop()]) if ready else None
+        self.close()
 
     def close(self) -> None:
-        readers, self._readers, self._ready = self._readers, {}, []
+        """End the readers, at any point."""
+        readers, self._readers = self._readers, {}
         for reader in readers.values():
             reader.close()
 
-    def _wait(self) -> list[int]:
+    def _wait(self, awaited: str | None) -> list[int]:
         """Return readers that have something; before the first row of all, only those that could have it."""
-        awaited = self._marked.awaited
         if awaited is None:
             return [fd for fd, _ in self._poll.poll(WAIT_SECONDS * 1000)]
         first = select.poll()
@@ -271,17 +252,18 @@ class ParallelSnapshot(Generic[T]):
                 first.register(reader.fd, select.POLLIN | select.POLLHUP)
         return [fd for fd, _ in first.poll(WAIT_SECONDS * 1000)]
 
-    def _hand_out(self) -> None:
-        while self._chunks is not None and (reader := self._free()) is not None:
-            chunk = next(self._chunks, None)
+    def _hand_out(self, chunks: Iterator[Chunk[T]]) -> Iterator[Piece[bytes]]:
+        """Give chunks to readers that are free, as long as there are any."""
+        while not self._all_given and (reader := self._free()) is not None:
+            chunk = next(chunks, None)
             if chunk is None:
-                self._chunks = None
+                self._all_given = True
                 return
-            name = str(chunk.table)
-            if name not in self._tables:
-                self._tables[name] = self._table(chunk)
-            opened = OpenChunk(name, chunk, self._tables[name].encode)
-            self._marked.open(opened)
+            opened: OpenChunk[bytes] = OpenChunk(str(chunk.table), chunk)
+            yield Piece(opened, Part.BEGIN)
+            if opened.table not in self._tables:
+                self._tables[opened.table] = self._table(chunk)
+            opened.encode = self._tables[opened.table].encode
             reader.chunks.append(opened)
             reader.send(frames.CHUNK, json.dumps(self._describe(chunk)).encode())
 
@@ -297,23 +279,18 @@ class ParallelSnapshot(Generic[T]):
         self._poll.register(reader.fd, select.POLLIN | select.POLLHUP)
         return reader
 
-    def _receive(self, reader: ReaderProcess) -> list[EncodedRow]:
+    def _receive(self, reader: ReaderProcess) -> Piece[bytes]:
         kind, body = reader.receive()
         if kind == frames.ERROR:
             raise parse_error(body)
         chunk = reader.chunks[0]
-        before = chunk.rows
         match kind:
             case frames.ROWS | frames.VALUES:
                 table = self._tables[chunk.table]
-                rows = self._marked.take_encoded(chunk, frames.unpack_rows(kind, body, table.route, table.key_head, table.value_head))
+                return Piece(chunk, Part.RECORDS, frames.unpack_rows(kind, body, table.route, table.key_head, table.value_head))
             case frames.FIRST:
-                rows = self._marked.take_first(chunk, body)
+                return Piece(chunk, Part.FIRST, [body])
             case frames.LAST:
-                rows = self._marked.take_last(chunk, body)
-            case _:
-                rows = self._marked.end(chunk)
-                reader.chunks.popleft()
-        if chunk.rows > before:
-            self._scanned(chunk.table, chunk.rows - before)
-        return rows
+                return Piece(chunk, Part.ROWS, [body])
+        reader.chunks.popleft()
+        return Piece(chunk, Part.END)

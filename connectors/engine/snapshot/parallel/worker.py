@@ -13,11 +13,11 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.snapshot.initial.run import Marker, TableRows
+from connectors.engine.snapshot.initial.run import ChunkRows, Encode, Marker
 from connectors.engine.snapshot.parallel import frames
 
 #: A raw row, as a connector reads it.
@@ -27,8 +27,8 @@ R = TypeVar("R")
 class ChunkSource(Protocol[R]):
     """What a connector reads in such a process."""
 
-    def open(self, chunk: Mapping[str, Any]) -> TableRows[R]:
-        """Start to read a chunk, as the `describe` of `ParallelSnapshot` gave it. Raises ConnectError."""
+    def open(self, chunk: Mapping[str, Any]) -> ChunkRows[R]:
+        """Return the rows of a chunk, as the `describe` of `ReaderPool` gave it. Raises ConnectError."""
         ...
 
 
@@ -57,7 +57,7 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | ConsistentSour
         while True:
             kind, body = commands.get()
             if kind == frames.CHUNK:
-                _read_chunk(source.open(json.loads(body)), pack, out)
+                _read_chunk(*source.open(json.loads(body)), pack, out)
                 continue
             if kind == frames.BEGIN:
                 cast("ConsistentSource[R]", source).begin_consistent_snapshot()
@@ -83,20 +83,20 @@ def _read_commands(stream: BinaryIO, commands: queue.SimpleQueue[tuple[int, byte
         os._exit(1)
 
 
-def _read_chunk(rows: TableRows[R], pack: Callable[[R], bytes], out: int) -> None:
+def _read_chunk(batches: Iterator[list[R]], encode: Encode[R], pack: Callable[[R], bytes], out: int) -> None:
     """Send a chunk: its first and last row raw, since only the task knows their markers."""
     is_first = True
     held: list[R] = []
-    while (raw := rows.read()) is not None:
-        if not raw:
+    for rows in batches:
+        if not rows:
             continue
-        raw = held + raw
+        raw = held + rows
         held = [raw.pop()]
         if is_first and raw:
             is_first = False
             _write(out, frames.frame(frames.FIRST, pack(raw.pop(0))))
-        if encoded := rows.encode(raw, Marker.MIDDLE) if raw else []:
-            _write(out, frames.rows_frame(encoded))
+        if raw and (records := encode(raw, Marker.MIDDLE)):
+            _write(out, frames.rows_frame(records))
     if held:
         _write(out, frames.frame(frames.LAST, pack(held[0])))
     _write(out, frames.frame(frames.END))

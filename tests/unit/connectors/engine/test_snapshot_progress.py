@@ -20,7 +20,7 @@ from connect_py.metrics.worker import WorkerMetrics, snapshot_of
 from connectors.engine.batches import rows_per_batch
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
-from connectors.engine.snapshot.initial.run import MarkedRows, Marker, OpenChunk
+from connectors.engine.snapshot.initial.run import Encode, MarkedRows, Marker, OpenChunk, Part, Piece, encoded
 from connectors.engine.snapshot.parallel import frames
 from rest_api import models
 
@@ -105,6 +105,12 @@ def test_restarts_in_any_order_of_chunks_leave_each_key_once(seed: int, cuts: in
     assert all(a[1] <= b[0] for a, b in pairwise(done)), "a key was read in two finished chunks"
 
 
+def opened(table: str, chunk: Chunk[str], encode: Encode[bytes]) -> OpenChunk[bytes]:
+    found: OpenChunk[bytes] = OpenChunk(table, chunk)
+    found.encode = encode
+    return found
+
+
 def test_chunks_beside_each_other_keep_the_markers() -> None:
     route = Route("t", None, STRING)
     progress = SnapshotProgress()
@@ -117,27 +123,32 @@ def test_chunks_beside_each_other_keep_the_markers() -> None:
     progress.left("a", KEY)
     low, high = KeyRange(None, key(5)), KeyRange(key(5), None)
     one, two, three = (
-        OpenChunk("a", Chunk("a", low, KEY, is_last=False), encode),
-        OpenChunk("a", Chunk("a", high, KEY), encode),
-        OpenChunk("b", Chunk("b"), encode),
+        opened("a", Chunk("a", low, KEY, is_last=False), encode),
+        opened("a", Chunk("a", high, KEY), encode),
+        opened("b", Chunk("b"), encode),
     )
     out: list[EncodedRow] = []
+
+    def take(chunk: OpenChunk[bytes], part: Part, *rows: Any) -> None:
+        nonlocal out
+        out += encoded(marked.take(Piece(chunk, part, list(rows))))
+
     for chunk in (one, two, three):
-        marked.open(chunk)
-    out += marked.take_first(two, b"6")
-    out += marked.take_first(three, b"x")
-    out += marked.take_encoded(two, encode([b"7"], Marker.MIDDLE))
-    out += marked.take_last(two, b"8")
-    out += marked.end(two)
+        take(chunk, Part.BEGIN)
+    take(two, Part.FIRST, b"6")
+    take(three, Part.FIRST, b"x")
+    take(two, Part.RECORDS, *encode([b"7"], Marker.MIDDLE))
+    take(two, Part.ROWS, b"8")
+    take(two, Part.END)
     assert progress.text is None, "a row of the chunk is held back"
-    out += marked.take_last(one, b"1")
+    take(one, Part.ROWS, b"1")
     assert SnapshotProgress(progress.text).left("a", KEY) == [low]
-    out += marked.end(one)
+    take(one, Part.END)
     assert ended == ["a"]
-    out += marked.take_last(three, b"y")
+    take(three, Part.ROWS, b"y")
     assert progress.is_done("a")
-    out += marked.end(three)
-    out += marked.finish()
+    take(three, Part.END)
+    out += encoded(marked.finish())
     assert [(row, marker.decode() if marker else "") for _, row, marker in out] == [
         (b"6", "first"),
         (b"x", "first_in_data_collection"),
@@ -201,6 +212,13 @@ def test_a_status_shows_a_snapshot_beside_its_tasks_state_and_nothing_without_on
     assert worker.snapshots("c") == {}, "what a process told goes with it"
 
 
+def _records(chunk: OpenChunk[bytes], *reads: list[bytes]) -> list[EncodedRow]:
+    """Return the records of a snapshot of one chunk."""
+    marked: MarkedRows[bytes] = MarkedRows(SnapshotProgress())
+    pieces = [Piece(chunk, Part.BEGIN), *(Piece(chunk, Part.ROWS, rows) for rows in reads), Piece(chunk, Part.END)]
+    return [*(record for piece in pieces for record in encoded(marked.take(piece))), *encoded(marked.finish())]
+
+
 def test_a_row_that_was_held_back_is_encoded_with_those_that_follow_it() -> None:
     route = Route("t", None, STRING)
     calls: list[tuple[list[bytes], Marker]] = []
@@ -209,13 +227,7 @@ def test_a_row_that_was_held_back_is_encoded_with_those_that_follow_it() -> None
         calls.append((list(rows), marker))
         return [(route, row, marker.value.encode()) for row in rows]
 
-    marked: MarkedRows[bytes] = MarkedRows(SnapshotProgress())
-    chunk = OpenChunk("a", Chunk("a"), encode)
-    marked.open(chunk)
-    out = marked.take(chunk, [b"1", b"2", b"3"])
-    out += marked.take(chunk, [b"4", b"5", b"6"])
-    out += marked.take(chunk, [b"7"])
-    out += [*marked.end(chunk), *marked.finish()]
+    out = _records(opened("a", Chunk("a"), encode), [b"1", b"2", b"3"], [b"4", b"5", b"6"], [b"7"])
     assert [row for _, row, _ in out] == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
     assert calls == [
         ([b"1"], Marker.FIRST),
@@ -228,10 +240,8 @@ def test_a_row_that_was_held_back_is_encoded_with_those_that_follow_it() -> None
 
 def test_the_first_row_is_the_first_one_even_if_it_was_held_back() -> None:
     route = Route("t", None, STRING)
-    marked: MarkedRows[bytes] = MarkedRows(SnapshotProgress())
-    chunk = OpenChunk("a", Chunk("a"), lambda rows, marker: [(route, row, marker.value.encode()) for row in rows])
-    marked.open(chunk)
-    out = [*marked.take(chunk, [b"1"]), *marked.take(chunk, [b"2", b"3"]), *marked.end(chunk), *marked.finish()]
+    chunk = opened("a", Chunk("a"), lambda rows, marker: [(route, row, marker.value.encode()) for row in rows])
+    out = _records(chunk, [b"1"], [b"2", b"3"])
     assert [(row, marker) for _, row, marker in out] == [(b"1", b"first"), (b"2", b"true"), (b"3", b"last")]
 
 

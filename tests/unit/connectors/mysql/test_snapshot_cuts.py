@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from connectors.engine.relational.tables import TableId
-from connectors.engine.snapshot.initial.progress import FIELD, Chunk, KeyRange
+from connectors.engine.snapshot.initial.progress import FIELD, WHOLE, KeyRange
 from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.snapshot.chunk_plan import TableCuts
+from connectors.mysql.snapshot.chunks import TableCuts
 from connectors.mysql.types.keys import cut_key, is_zero_date
 
 T = TableId("d", "t")
@@ -75,9 +75,9 @@ def test_a_range_is_bound_to_the_index_of_the_whole_key() -> None:
         "SELECT `a`, HEX(`b`) FROM `d`.`t` FORCE INDEX (`other`) WHERE ((`a` > 1) OR (`a` = 1 AND `b` > _latin1 x'40')) "
         "ORDER BY `a`, `b` LIMIT 1 OFFSET 4"
     )
-    part = found.part(Chunk(T, KeyRange(None, ("3", "41")), found.key(T)))
+    part = found.part(T, KeyRange(None, ("3", "41")))
     assert part == " FORCE INDEX (`other`) WHERE NOT ((`a` > 3) OR (`a` = 3 AND `b` > _latin1 x'41'))"
-    assert found.part(Chunk(T)) == ""
+    assert found.part(T, WHOLE) == ""
 
 
 @pytest.mark.parametrize(
