@@ -452,6 +452,23 @@ def test_a_blocking_snapshot_that_fails_leaves_streaming_alone(source: Source) -
         task.poll_until(lambda: len(task.of(source.topic("t"))) == 1, what="the streamed row")
 
 
+def test_a_blocking_snapshot_that_cannot_begin_leaves_the_session_as_it_was(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    role = f"reader_{source.tag}"
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t VALUES (1)")
+    source.connection.execute(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'secret'; GRANT SELECT ON signal TO {role}")
+    source.connection.execute(f"CREATE PUBLICATION pub_{source.tag} FOR TABLE t, signal")
+    user = {"database_user": role, "database_password": "secret", "publication_autocreate_mode": "disabled"}
+    try:
+        with source.task(snapshot_locking_mode="shared", **user) as task:
+            source.execute("public.t", id_="early", type="blocking")
+            task.poll_until(lambda: "cannot begin" in caplog.text, what="the refusal")
+            source.connection.execute(f"GRANT SELECT ON t TO {role}")
+            source.execute("public.t", id_="late", type="blocking")
+            task.poll_until(lambda: read(task, "t") == [{"id": 1}], what="the second snapshot")
+    finally:
+        source.connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 def test_a_signal_from_code_of_the_process(source: Source) -> None:
     source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t VALUES (1)")
     with source.task(signal_poll_interval_ms="10") as task:

@@ -47,9 +47,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from connect_py.api.record import EncodedRow
+from connect_py.errors import ConnectError
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notifications import InitialEvents
 from connectors.engine.relational.tables import TableId, compile_java_regex
@@ -134,7 +136,10 @@ class PostgresSnapshot(SnapshotSource[PostgresOffset]):
         self._pool: ReaderPool[TableId] | None = None
         try:
             self._start(events, metrics, while_waiting)
-        except BaseException:
+        except BaseException as error:
+            if self.is_blocking and isinstance(error, ConnectError):
+                with suppress(ServerError):
+                    self.rollback()
             self.close()
             raise
 
