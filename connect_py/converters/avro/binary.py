@@ -105,6 +105,39 @@ def read_block(data: bytes, at: int) -> tuple[int, int]:
     return count, at
 
 
+def array_reader(item: Reader) -> Reader:
+    def read(data: bytes, at: int) -> tuple[list[Any], int]:
+        found: list[Any] = []
+        count, at = read_block(data, at)
+        while count:
+            for _ in range(count):
+                one, at = item(data, at)
+                found.append(one)
+            count, at = read_block(data, at)
+        return found, at
+
+    return read
+
+
+def map_reader(key: Reader, value: Reader, *, value_first: bool = False) -> Reader:
+    first, second = (value, key) if value_first else (key, value)
+
+    def read(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
+        found: dict[Any, Any] = {}
+        count, at = read_block(data, at)
+        while count:
+            for _ in range(count):
+                one, at = first(data, at)
+                other, at = second(data, at)
+                if value_first:
+                    one, other = other, one
+                found[one] = other
+            count, at = read_block(data, at)
+        return found, at
+
+    return read
+
+
 def _anything() -> AvroSchema:
     """Return what values without a schema are written with: a record of which at most one field is not null."""
     null = AvroSchema("null")
@@ -162,28 +195,6 @@ def read_anything(data: bytes, at: int) -> tuple[Any, int]:
     return found, at
 
 
-def _anythings(data: bytes, at: int) -> tuple[list[Any], int]:
-    found: list[Any] = []
-    count, at = read_block(data, at)
-    while count:
-        for _ in range(count):
-            one, at = read_anything(data, at)
-            found.append(one)
-        count, at = read_block(data, at)
-    return found, at
-
-
-def _entries(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
-    found: dict[Any, Any] = {}
-    count, at = read_block(data, at)
-    while count:
-        for _ in range(count):
-            key, at = read_anything(data, at)
-            found[key], at = read_anything(data, at)
-        count, at = read_block(data, at)
-    return found, at
-
-
 #: In the order of the record's fields: boolean, bytes, double, float, int, long, string, array, map.
 _ANYTHING: tuple[Reader, ...] = (
     lambda data, at: (data[at] != 0, at + 1),
@@ -193,6 +204,6 @@ _ANYTHING: tuple[Reader, ...] = (
     read_long,
     read_long,
     read_string,
-    _anythings,
-    _entries,
+    array_reader(read_anything),
+    map_reader(read_anything, read_anything),
 )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from connect_py.api.config import ConfigKey, Importance
 from connect_py.converters.avro.schema import AvroSchema
-from connect_py.converters.registry.config import flag
+from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION, flag
 from connect_py.data import Schema, Type
 
 NAMESPACE = "io.confluent.connect.avro"
@@ -36,10 +36,6 @@ FIELD_DEFAULT_FLAG = f"{NAMESPACE}.field.default"
 
 UNION = f"{NAMESPACE}.Union"
 ENUM = f"{NAMESPACE}.Enum"
-#: What all three formats call unions and enums with ``generalized.sum.type.support``.
-GENERAL_UNION = "org.apache.kafka.connect.data.Union"
-GENERAL_ENUM = "org.apache.kafka.connect.data.Enum"
-GENERAL_UNION_PREFIX = "connect_union_"
 GENERAL_UNION_FIELD_PREFIX = "connect_union_field_"
 
 FIXED_SIZE = "connect.fixed.size"

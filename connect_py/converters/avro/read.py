@@ -14,8 +14,9 @@ from connect_py.converters.avro.binary import (
     DOUBLE,
     FLOAT,
     Reader,
+    array_reader,
+    map_reader,
     read_anything,
-    read_block,
     read_bytes,
     read_fixed,
     read_long,
@@ -102,7 +103,7 @@ def _plain(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
         case "array":
             return _array(schema, avro, options)
         case "map":
-            return _map(read_string, _inner(schema.value_schema, avro.items, options))
+            return map_reader(read_string, _inner(schema.value_schema, avro.items, options))
         case _:
             return _record(schema, avro, options)
 
@@ -132,39 +133,8 @@ def _array(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
     if is_map_entry(avro.items):
         by_name = {field.name: field.schema for field in avro.items.fields}
         key, value = _inner(schema.key_schema, by_name["key"], options), _inner(schema.value_schema, by_name["value"], options)
-        return _map(key, value) if [*by_name] == ["key", "value"] else _map(key, value, value_first=True)
-    item = _inner(schema.value_schema, avro.items, options)
-
-    def read(data: bytes, at: int) -> tuple[list[Any], int]:
-        found: list[Any] = []
-        count, at = read_block(data, at)
-        while count:
-            for _ in range(count):
-                one, at = item(data, at)
-                found.append(one)
-            count, at = read_block(data, at)
-        return found, at
-
-    return read
-
-
-def _map(key: Reader, value: Reader, *, value_first: bool = False) -> Reader:
-    first, second = (value, key) if value_first else (key, value)
-
-    def read(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
-        found: dict[Any, Any] = {}
-        count, at = read_block(data, at)
-        while count:
-            for _ in range(count):
-                one, at = first(data, at)
-                other, at = second(data, at)
-                if value_first:
-                    one, other = other, one
-                found[one] = other
-            count, at = read_block(data, at)
-        return found, at
-
-    return read
+        return map_reader(key, value, value_first=[*by_name] != ["key", "value"])
+    return array_reader(_inner(schema.value_schema, avro.items, options))
 
 
 def _record(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:

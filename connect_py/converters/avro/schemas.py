@@ -30,9 +30,6 @@ from connect_py.converters.avro.options import (
     FIELD_DEFAULT_FLAG,
     FIELD_DOC_PREFIX,
     FIXED_SIZE,
-    GENERAL_ENUM,
-    GENERAL_UNION,
-    GENERAL_UNION_PREFIX,
     INTERNAL_TYPE,
     MAP_ENTRY,
     NAMESPACE,
@@ -49,6 +46,7 @@ from connect_py.converters.avro.options import (
 )
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroField, AvroSchema, json_text
 from connect_py.converters.json_write import scale_of
+from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION, GENERAL_UNION_PREFIX
 from connect_py.data import Field, Schema, Type
 from connect_py.data.avro_names import full_name, scrub_name, split_name
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP

@@ -22,9 +22,6 @@ from connect_py.converters.jsonschema.values import (
     CONNECT_TYPE,
     CONNECT_VERSION,
     ENUM,
-    GENERAL_ENUM,
-    GENERAL_UNION,
-    GENERAL_UNION_PREFIX,
     NAMESPACE,
     NULL_SYMBOL,
     ONE_OF,
@@ -32,6 +29,7 @@ from connect_py.converters.jsonschema.values import (
     reader,
     writer,
 )
+from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION, GENERAL_UNION_PREFIX
 from connect_py.data import Field, Schema, Type
 from connect_py.data.java_map import in_fitted_order, in_java_order
 from connect_py.data.schema import DECIMAL

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from connect_py.api.config import ConfigKey, ConfigType, Importance, one_of_ignoring_case
 from connect_py.converters.json_read import node_type, payload_reader
 from connect_py.converters.json_write import WriteOptions, payload_writer, quote
-from connect_py.converters.registry.config import flag
+from connect_py.converters.registry.config import GENERAL_UNION, flag
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.java_text import java_class
 from connect_py.data.schema import STRING
@@ -27,9 +27,6 @@ CONNECT_INDEX = "connect.index"
 
 ENUM = f"{NAMESPACE}.Enum"
 ONE_OF = f"{NAMESPACE}.OneOf"
-GENERAL_UNION = "org.apache.kafka.connect.data.Union"
-GENERAL_ENUM = "org.apache.kafka.connect.data.Enum"
-GENERAL_UNION_PREFIX = "connect_union_"
 NULL_SYMBOL = "<NULL>"
 
 KEYS: tuple[ConfigKey, ...] = (

@@ -15,8 +15,6 @@ UNION = f"{NAMESPACE}.Union"
 TAG = f"{NAMESPACE}.Tag"
 TYPE = f"{NAMESPACE}.Type"
 WRAPPER = f"{NAMESPACE}.Wrapper"
-GENERAL_UNION = "org.apache.kafka.connect.data.Union"
-GENERAL_ENUM = "org.apache.kafka.connect.data.Enum"
 CONNECT_TYPE = "connect.type"
 CONNECT_PRECISION = "connect.decimal.precision"
 

@@ -31,14 +31,13 @@ from connect_py.converters.protobuf.options import (
     CONNECT_TYPE,
     DEFAULT_NAME,
     ENUM,
-    GENERAL_ENUM,
-    GENERAL_UNION,
     TAG,
     TYPE,
     UNION,
     WRAPPER,
     ProtobufOptions,
 )
+from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.avro_names import scrub_name, split_name
 from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP

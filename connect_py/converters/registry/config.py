@@ -57,6 +57,11 @@ def subject_strategy(key: str, java_name: str) -> SubjectStrategy:
         raise ConfigError(f"Invalid value {java_name} for configuration {key}: it must be one of {', '.join(_STRATEGIES)}") from None
 
 
+#: What all formats call unions and enums with ``generalized.sum.type.support``.
+GENERAL_UNION = "org.apache.kafka.connect.data.Union"
+GENERAL_ENUM = "org.apache.kafka.connect.data.Enum"
+GENERAL_UNION_PREFIX = "connect_union_"
+
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _BOOLEAN, _STRING, _INT, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LIST, ConfigType.PASSWORD
 
