@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, Width
 from connect_py.api.config import Password
 from connect_py.errors import ConfigError
+from connectors.engine.sink_records import TargetNames
 from connectors.jdbc.address import URL, Address, parse_address
-from connectors.jdbc.naming import DEFAULT_COLUMNS, DEFAULT_TABLES, OLD_TABLES, PASSTHROUGH, SINK_COLUMNS, TableNames, field_filter
+from connectors.jdbc.naming import DEFAULT_COLUMNS, DEFAULT_TABLES, OLD_TABLES, PASSTHROUGH, SINK_COLUMNS, field_filter
 
 VERSION: Final = "3.6.1.Final"
 INSERT_MODES: Final = ("insert", "upsert", "update")
@@ -338,7 +339,7 @@ class SinkConfig:
     insert_mode: str
     deletes: bool
     truncates: bool
-    tables: TableNames
+    tables: TargetNames
     key_mode: str
     key_fields: tuple[str, ...]
     is_field_written: Callable[[str, str], bool]
@@ -411,7 +412,8 @@ def parse_config(config: Mapping[str, str]) -> SinkConfig:
         insert_mode=parsed["insert.mode"].lower(),
         deletes=parsed["delete.enabled"],
         truncates=parsed["truncate.enabled"],
-        tables=TableNames(
+        tables=TargetNames(
+            "table",
             newer("collection.name.format", "table.name.format"),
             is_passthrough=newer("collection.naming.strategy", "table.naming.strategy") == PASSTHROUGH,
         ),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from connect_py.data import Struct
 from connect_py.errors import DataError
 
 DEFAULT_TABLES: Final = "io.debezium.sink.naming.DefaultCollectionNamingStrategy"
@@ -14,7 +12,6 @@ PASSTHROUGH: Final = "io.debezium.sink.naming.PassthroughCollectionNamingStrateg
 OLD_TABLES: Final = "io.debezium.connector.jdbc.naming.DefaultTableNamingStrategy"
 DEFAULT_COLUMNS: Final = "io.debezium.connector.jdbc.naming.DefaultColumnNamingStrategy"
 SINK_COLUMNS: Final = "io.debezium.sink.naming.DefaultColumnNamingStrategy"
-_SOURCE = re.compile(r"\$\{source\.(.*?)\}")
 
 
 class TableId(NamedTuple):
@@ -27,47 +24,6 @@ class TableId(NamedTuple):
     def shown(self) -> str:
         """As it appears in messages."""
         return f"{self.space}.{self.name}" if self.space else self.name
-
-
-class TableNames:
-    """Names the table of a record.
-
-    Args:
-        form: ``collection.name.format``, with ``${topic}`` and ``${source.field}``.
-        is_passthrough: whether the topic's name keeps its dots, and the source is not looked at.
-    """
-
-    def __init__(self, form: str, *, is_passthrough: bool = False) -> None:
-        self._form = form.strip() or "${topic}" if is_passthrough else form
-        self._is_passthrough = is_passthrough
-        self._has_source = not is_passthrough and "${source." in form
-        self._names: dict[str, str] = {}
-
-    def of(self, topic: str, event: Any) -> str | None:
-        """Return the name; None where it needs a source and the record is no change event.
-
-        Args:
-            event: the record's envelope, None for another record.
-
-        Raises:
-            DataError: the source has no such text.
-        """
-        name = self._names.get(topic)
-        if name is None:
-            shown = topic if self._is_passthrough else topic.replace(".", "_")
-            name = self._names[topic] = self._form.replace("${topic}", shown)
-        if not self._has_source:
-            return name
-        source = event["source"] if isinstance(event, Struct) and event.schema.field("source") else None
-        if not isinstance(source, Struct):
-            return None
-        return _SOURCE.sub(lambda found: self._text(source, found[1]), name)
-
-    def _text(self, source: Struct, field: str) -> str:
-        found = source[field] if source.schema.field(field) else None
-        if not isinstance(found, str):
-            raise DataError(f"{self._form} names no table: the record's source has no text {field}")
-        return found
 
 
 def table_id(name: str) -> TableId:

@@ -72,7 +72,7 @@ class MongoDbSinkTask(SinkTask):
     def _planned(self, records: Sequence[SinkRecord]) -> Iterator[_Planned]:
         for record in records:
             try:
-                collection = self._config.collection.of(record)
+                collection = self._config.collection.of(record.topic, record.value)
                 found = [] if collection is None else [_model(write) for write in writes_of(record) if self._wants(write, record)]
             except DataError as error:
                 self._errant.report(record, error)

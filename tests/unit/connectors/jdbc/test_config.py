@@ -10,10 +10,11 @@ from connect_py.api import permissions
 from connect_py.data import INT64, OPTIONAL_STRING, STRING, Struct
 from connect_py.data.schema import struct
 from connect_py.errors import ConfigError, DataError
+from connectors.engine.sink_records import TargetNames
 from connectors.jdbc.address import parse_address
 from connectors.jdbc.config import DEFINITION, parse_config, problems
 from connectors.jdbc.connector import JdbcSinkConnector
-from connectors.jdbc.naming import TableId, TableNames, field_filter, table_id
+from connectors.jdbc.naming import TableId, field_filter, table_id
 
 PG = {"connection.url": "jdbc:postgresql://db/shop", "connection.username": "u", "connection.password": "secret"}
 
@@ -171,13 +172,13 @@ EVENT = struct([("source", SOURCE)], name="x.Envelope")
 
 def test_tables_are_named_by_topic_and_source() -> None:
     event = Struct(EVENT, [Struct(SOURCE, ["shop", "items", None, 3])])
-    assert TableNames("${topic}").of("a.b.c", None) == "a_b_c"
-    assert TableNames("${topic}", is_passthrough=True).of("a.b.c", None) == "a.b.c"
-    assert TableNames("${source.db}_${source.table}").of("t", event) == "shop_items"
-    assert TableNames("${source.table}").of("t", None) is None
+    assert TargetNames("table", "${topic}").of("a.b.c", None) == "a_b_c"
+    assert TargetNames("table", "${topic}", is_passthrough=True).of("a.b.c", None) == "a.b.c"
+    assert TargetNames("table", "${source.db}_${source.table}").of("t", event) == "shop_items"
+    assert TargetNames("table", "${source.table}").of("t", None) is None
     for field in ("pos", "schema", "nothing"):
         with pytest.raises(DataError, match=f"has no text {field}"):
-            TableNames(f"${{source.{field}}}").of("t", event)
+            TargetNames("table", f"${{source.{field}}}").of("t", event)
 
 
 def test_table_names_are_divided_at_their_dots() -> None:

@@ -14,7 +14,8 @@ from connect_py.api import SinkRecord
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import DATE, INT64, OPTIONAL_STRING, STRING, TIME, TIMESTAMP, array, decimal_schema, map_of, struct
 from connect_py.errors import ConfigError, DataError
-from connectors.mongodb.sink.config import CollectionName, parse_config
+from connectors.engine.sink_records import TargetNames
+from connectors.mongodb.sink.config import parse_config
 from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, bson_value, writes_of
 
 INT32 = Schema(Type.INT32)
@@ -152,12 +153,12 @@ def test_a_decimal_of_more_than_34_digits_is_refused() -> None:
 
 def test_collections_are_named_by_topic_and_source() -> None:
     record = SinkRecord("srv.db.t", 0, 0, None, None, None, {"source": {"db": "d", "n": 5}})
-    assert CollectionName("${topic}").of(record) == "srv_db_t"
-    assert CollectionName("x_${topic}_${source.db}").of(record) == "x_srv_db_t_d"
-    assert CollectionName("${topic}", is_passthrough=True).of(record) == "srv.db.t"
-    assert CollectionName("${source.db}").of(SinkRecord("t", 0, 0)) is None
+    assert TargetNames("collection", "${topic}").of(record.topic, record.value) == "srv_db_t"
+    assert TargetNames("collection", "x_${topic}_${source.db}").of(record.topic, record.value) == "x_srv_db_t_d"
+    assert TargetNames("collection", "${topic}", is_passthrough=True).of(record.topic, record.value) == "srv.db.t"
+    assert TargetNames("collection", "${source.db}").of("t", None) is None
     with pytest.raises(DataError, match="no text n"):
-        CollectionName("${source.n}").of(record)
+        TargetNames("collection", "${source.n}").of(record.topic, record.value)
 
 
 @pytest.mark.parametrize(
