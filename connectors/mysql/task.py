@@ -18,7 +18,6 @@ from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotH
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.errors import PurgedPositionError
-from connectors.mysql.position.gtid import MariadbGtidSet
 from connectors.mysql.position.offset import EventPosition, MySqlOffset
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.preparation import prepare
@@ -334,12 +333,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             heartbeats=config.heartbeats,
         )
         try:
-            if isinstance(gtids, MariadbGtidSet):
-                client.dump_mariadb(gtids.position())
-            elif gtids is not None:
-                client.dump_gtids(gtids.encode())
-            else:
-                client.dump_from(position.file, position.pos)
+            client.dump(gtids, position.file, position.pos)
         except BaseException:
             client.close()
             raise

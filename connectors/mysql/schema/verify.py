@@ -23,7 +23,6 @@ from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statement_text import Kind, kind_of, without_settings
 from connectors.mysql.ddl.statements import apply, concerned_table
 from connectors.mysql.model import Change, MyTable, Tables
-from connectors.mysql.position.gtid import MariadbGtidSet
 from connectors.mysql.position.offset import BinlogPosition, MySqlOffset
 from connectors.mysql.schema.history import HistoryFold, HistoryRecord
 from connectors.mysql.schema.structure import are_alike, facts, read_structure
@@ -62,12 +61,7 @@ def statements_after(connection: Connection, config: MySqlConfig, offset: MySqlO
     found: list[Statement] = []
     file = offset.file
     try:
-        if isinstance(gtids, MariadbGtidSet):
-            client.dump_mariadb(gtids.position())
-        elif gtids is not None:
-            client.dump_gtids(gtids.encode())
-        else:
-            client.dump_from(offset.file, offset.pos)
+        client.dump(gtids, offset.file, offset.pos)
         moved = time.monotonic()
         while True:
             for header, body in client.read(_HEARTBEATS.period):

@@ -29,6 +29,7 @@ from connectors.mysql.binlog.events import (
 )
 from connectors.mysql.config.config import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
 from connectors.mysql.errors import LostConnectionError, server_error
+from connectors.mysql.position.gtid import GtidSet, MariadbGtidSet
 from connectors.mysql.server.connection import Connection, quote_literal
 
 
@@ -106,6 +107,15 @@ class BinlogClient:
         self._socket: socket.socket | None = None
         self._heartbeats = heartbeats
         self._heard = self._read_at = self._clock()
+
+    def dump(self, gtids: GtidSet | MariadbGtidSet | None, file: str, position: int) -> None:
+        """Begin after transactions, or at a position where there are no GTIDs. Raises ServerError."""
+        if isinstance(gtids, MariadbGtidSet):
+            self.dump_mariadb(gtids.position())
+        elif gtids is not None:
+            self.dump_gtids(gtids.encode())
+        else:
+            self.dump_from(file, position)
 
     def dump_from(self, file: str, position: int) -> None:
         """Begin at a position. Raises ServerError."""
