@@ -7,6 +7,7 @@ pyproject.toml keep such a release away until these tests have seen it.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -17,6 +18,8 @@ import pytest
 from pymongo.command_cursor import CommandCursor
 from pymysql.connections import MySQLResult
 from pymysql.protocol import MysqlPacket
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from connectors.mysql.server.connection import GuardedConnection
 
@@ -24,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 #: Folder, and the variables and attributes by which its code calls the driver's objects.
 PYMYSQL = ("connectors/mysql", {"driver", "_driver"})
 PYMONGO = ("connectors/mongodb", {"_cursor", "cursor", "_client", "client"})
+PYSPARK = ("spark_sink", {"SparkContext", "sparkContext", "spark"})
 
 
 def private_names(folder: str, receivers: set[str]) -> dict[str, set[str]]:
@@ -71,6 +75,14 @@ def test_pymongo_has_the_private_names_that_are_used() -> None:
     used = private_names(*PYMONGO)
     assert {"_has_next", "_next_batch", "_post_batch_resume_token"} <= used.keys()
     assert missing(used, CommandCursor) == {}, "this release of pymongo lacks these"
+
+
+def test_pyspark_has_the_private_names_that_are_used() -> None:
+    """Read from its source, since making a session starts a JVM; its version is pinned."""
+    used = private_names(*PYSPARK)
+    assert {"_jvm", "_gateway", "_active_spark_context", "_jsparkSession", "_jsc"} <= used.keys()
+    there = set(re.findall(r"\bself\.(_\w+)", inspect.getsource(SparkContext) + inspect.getsource(SparkSession)))
+    assert {name: files for name, files in used.items() if name not in there and not hasattr(SparkContext, name)} == {}
 
 
 @pytest.mark.parametrize("driver", ["pymysql", "pymongo"])
