@@ -5,8 +5,8 @@ connector's commit record, because a worker may stop between two of them and bec
 doesn't find them all makes the connector inconsistent, that is, without tasks until a full set is published. Records of older workers are
 read too (`state` without `state.v2`).
 
-`KafkaConfigStore`: the log's reader thread feeds the fold under the lock and calls the listener; everybody else takes snapshots under the
-lock. A write returns after it has been read back, within 30 seconds.
+`KafkaConfigStore`: the log's reader thread feeds the fold and calls the listener under the lock; everybody else takes snapshots under it. A
+write returns after it has been read back, within 30 seconds.
 """
 
 from __future__ import annotations
@@ -397,8 +397,8 @@ class KafkaConfigStore:
             with self._lock:
                 self._snapshot = None
                 notice = self._fold.apply(record.key, record.value, record.offset)
+                # nobody sees a snapshot of which the listener does not know
+                if notice is not None and self._listener is not None:
+                    notice.notify(self._listener)
         except DataError as error:
             log.error("%s (offset %d of the configuration topic)", error, record.offset)
-            return
-        if notice is not None and self._listener is not None:
-            notice.notify(self._listener)

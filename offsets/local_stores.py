@@ -99,9 +99,6 @@ class MemoryConfigStore:
 class MemoryStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` that forgets."""
 
-    def watch(self, superseded: Callable[[str], None]) -> None:
-        """Do nothing: there is no other worker."""
-
     def start(self) -> None:
         """Do nothing: there is nothing to read."""
 

@@ -4,10 +4,6 @@ The topic is the truth: a report shows up once it has come back from the topic, 
 one that failed for a passing reason is sent again unless a newer report about the same thing was put meanwhile. Records have a field
 `version` since Kafka 4.2 (KIP-891), null when it isn't known; older records have none.
 
-Two workers may report RUNNING for the same task. Which of them has the work is decided by a number that each start of a worker raises, in a
-header that Kafka Connect ignores: the one that started later, wherever their records are. A worker without the number (Java's) always
-counts as the later one.
-
 Records and the rules on which report wins are pure functions; `StatusCache` folds the records, not thread-safe; `StatusLookups` answers
 from it under a lock, for every status store. The log's reader thread fills the cache.
 """
@@ -15,10 +11,9 @@ from it under a lock, for every status store. The log's reader thread fills the 
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,53 +244,28 @@ class StatusLookups:
             return list(self._cache.topics.get(connector, ()))
 
 
-#: The header with the number of a worker's start.
-START_HEADER = "connect-py.start"
-
-
 class KafkaStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` on a compacted topic.
 
     Args:
         worker: worker properties (`status.storage.topic`, `.partitions`, `.replication.factor`, client settings).
         admin: to be shared; the store makes its own otherwise.
-        worker_id: the name of the worker whose store this is. A live report by another one that started later takes the work from it,
-            see `watch`: until workers of a group share their work, the last one has all of it.
         write_seconds: what one request may spend on the topic.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(
-        self,
-        worker: Mapping[str, str],
-        admin: KafkaAdmin | None = None,
-        *,
-        worker_id: str | None = None,
-        write_seconds: float = READ_WRITE_SECONDS,
-    ) -> None:
+    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
         super().__init__()
         self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin, write_seconds=write_seconds)
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False
-        self._worker_id = worker_id
-        self._superseded: Callable[[str], None] | None = None
-        self._looks_for_others = False
-        self._starts = 0
-        self._headers: list[tuple[str, bytes]] = []
-
-    def watch(self, superseded: Callable[[str], None]) -> None:
-        """Have something called, once, by the reader's thread, with the id of a worker that runs what this one does and started later."""
-        self._superseded = superseded
 
     def start(self) -> None:
         """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
         self._log.start()
-        self._starts += 1
-        self._headers = [(START_HEADER, str(self._starts).encode())]
-        self._looks_for_others = self._worker_id is not None  # what was there before may be a dead worker's
 
     def stop(self) -> None:
         """Wait briefly for what was put, then stop following."""
@@ -360,42 +330,15 @@ class KafkaStatusStore(StatusLookups):
                 return
             if isinstance(error, RetriableError) and not self._stopping:
                 log.warning("%s; sending it again", error)
-                self._log.send(key, value, done, self._headers)
+                self._log.send(key, value, done)
             else:
                 log.error("Failed to write status update '%s': %s", key.decode(), error)
 
-        self._log.send(key, value, done, self._headers)
+        self._log.send(key, value, done)
 
     def _take(self, record: LogRecord) -> None:
-        start = _start_of(record.headers)
-        if self._looks_for_others:
-            self._look_for_others(record.key, record.value, math.inf if start is None else start)
-        else:
-            self._starts = max(self._starts, start or 0)
         try:
             with self._lock:
                 self._cache.apply(record.key, record.value)
         except DataError as error:
             log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)
-
-    def _look_for_others(self, key: bytes | None, value: bytes | None, start: float) -> None:
-        """Notice a newer worker. Only a living worker reports RUNNING; one that has just been replaced may still send its last reports."""
-        try:
-            if value is None or isinstance(parse_key(key), TopicKey):
-                return
-            status = decode_status(value)
-        except DataError:
-            return
-        if status.state != "RUNNING" or status.worker_id == self._worker_id or self._worker_id is None:
-            return
-        if (start, status.worker_id) > (self._starts, self._worker_id) and self._superseded is not None:
-            superseded, self._superseded = self._superseded, None
-            superseded(status.worker_id)
-
-
-def _start_of(headers: Sequence[tuple[str, bytes | None]]) -> int | None:
-    """Return the number of the start of the worker that wrote a record; None for another kind of worker."""
-    for name, value in headers:
-        if name == START_HEADER and value is not None and value.isdigit():
-            return int(value)
-    return None

@@ -12,10 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from connect_py.herder.base import Herder
+from connect_py.herder.base import Herder, MisdirectedError
 from rest_api.compat.headers import Cors, ResponseHeaders
 from rest_api.compat.jaxrs import JaxRs
 from rest_api.config import RestConfig
+from rest_api.forwarding import Sent, on_misdirected
 from rest_api.middleware import AccessLog, Origins
 from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.openapi import ALWAYS, DESCRIPTION, DeclaredLogin, docs_page
@@ -89,8 +90,10 @@ def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: boo
     if pages:
         app.add_api_route("/docs", docs_page, include_in_schema=False)
     app.add_exception_handler(CONNECT_ERRORS, on_connect_error)
+    app.add_exception_handler(MisdirectedError, on_misdirected(config.peers, config.conflict_wait_seconds))
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
+    app.add_middleware(Sent)
     app.add_middleware(Deadline, seconds=config.request_seconds)
     return app
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from connect_py.config.worker import CONFLICT_WAIT_MS
 from connect_py.errors import ConfigError
+from connect_py.group.peers import Peers
 from connect_py.herder.base import REQUEST_TIMEOUT_SECONDS
 from connect_py.log.levels import PROCESS, Loggers
 from rest_api import basic_auth
 from rest_api.basic_auth import BasicAuth
 from rest_api.compat.headers import HeaderRule, parse_rules
-from rest_api.listeners import Listener, parse_listeners
+from rest_api.listeners import Listener, client_context, parse_listeners
 from rest_api.middleware import ALLOWED_HOSTS
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
@@ -39,6 +41,8 @@ class RestConfig:
         header_rules: headers of every answer of the main listeners (`response.http.headers.config`).
         cors_origins: pages of these origins may call (`access.control.allow.origin`); ``*`` means all.
         cors_methods: what they may do (`access.control.allow.methods`).
+        peers: sends requests to the other workers of the group.
+        conflict_wait_seconds: how long a request waits for the end of a rebalance (`rest.conflict.wait.ms`).
         allowed_hosts: names by which clients may call (`rest.allowed.hosts`); none means any.
     """
 
@@ -53,6 +57,8 @@ class RestConfig:
     cors_methods: tuple[str, ...] = CORS_METHODS
     allowed_hosts: tuple[str, ...] = ()
     loggers: Loggers = PROCESS
+    peers: Peers = field(default_factory=Peers)
+    conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
 
     @classmethod
     def from_worker(cls, properties: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> RestConfig:
@@ -73,6 +79,8 @@ class RestConfig:
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=_listed(properties.get("access.control.allow.origin")),
             allowed_hosts=_listed(properties.get(ALLOWED_HOSTS)),
+            peers=Peers(client_context(properties)),
+            conflict_wait_seconds=float(properties.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS)) / 1000,
             cors_methods=_methods(properties.get("access.control.allow.methods")),
         )
 

@@ -55,6 +55,25 @@ def server_context(properties: Mapping[str, str], prefix: str = "listeners.https
     return context
 
 
+def client_context(properties: Mapping[str, str]) -> ssl.SSLContext | None:
+    """Return the context of requests to other workers, whose listeners have the same properties; None for a worker without https.
+
+    Raises:
+        ConfigError: as `server_context`.
+    """
+    if "https://" not in properties.get("listeners", "") and properties.get("rest.advertised.listener", "").strip().lower() != "https":
+        return None
+    given = with_prefix_all_or_nothing(properties, "listeners.https.")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = bool(given.get("ssl.endpoint.identification.algorithm", "https").strip())
+    _set_versions(context, given.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3"))
+    _set_ciphers(context, given.get("ssl.cipher.suites", ""))
+    if any(given.get(name, "").strip() for name in ("ssl.keystore.location", "ssl.keystore.key")):
+        _load_key(context, given, "listeners.https.")
+    _load_trust(context, given, ssl.Purpose.SERVER_AUTH)
+    return context
+
+
 def _set_versions(context: ssl.SSLContext, text: str) -> None:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in _VERSIONS]
@@ -131,11 +150,11 @@ def _key_of_store(location: str, store_password: str | None, key_password: str |
     return b"".join(found), once
 
 
-def _load_trust(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
-    """Authorities that clients' certificates may come from; without a trust store, those of this machine."""
+def _load_trust(context: ssl.SSLContext, given: Mapping[str, str], purpose: ssl.Purpose = ssl.Purpose.CLIENT_AUTH) -> None:
+    """Authorities that the other side's certificates may come from; without a trust store, those of this machine."""
     inline, location = given.get("ssl.truststore.certificates", ""), given.get("ssl.truststore.location", "").strip()
     if not inline and not location:
-        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        context.load_default_certs(purpose)
         return
     content = inline.encode() if inline else _read(location, "ssl.truststore.location")
     where = "ssl.truststore.certificates" if inline else location

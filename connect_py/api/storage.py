@@ -143,10 +143,6 @@ class Status:
 class StatusStore(Protocol):
     """Reported states and active topics. Writes return at once; failures are retried and logged."""
 
-    def watch(self, superseded: Callable[[str], None]) -> None:
-        """Have something called, once, with the id of a worker that has taken over from this one; called before `start`."""
-        ...
-
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def flush(self, timeout: float) -> None:
@@ -155,6 +151,10 @@ class StatusStore(Protocol):
 
     def refresh(self, timeout: float) -> None:
         """Read to the present end. Raises RetriableError after `timeout` seconds."""
+        ...
+
+    def connectors(self) -> Sequence[str]:
+        """Return the connectors with a status."""
         ...
 
     def connector(self, name: str) -> Status | None: ...

@@ -30,6 +30,10 @@ from connect_py.providers.resolver import PROVIDERS
 #: A task is a process of about 35 MB: one request must not exhaust a machine. More than Connect's users commonly have.
 MAX_TASKS_OF_CONNECTOR = 100
 MAX_TASKS_OF_WORKER = 1000
+
+#: How long a request waits for the end of a rebalance: longer than one takes, and shorter than clients wait.
+CONFLICT_WAIT_MS = 10_000
+
 TASKS_OF_CONNECTOR = "tasks.max.per.connector"
 TASKS_OF_WORKER = "tasks.max.per.worker"
 
@@ -150,6 +154,22 @@ _DISTRIBUTED = (
         "Exactly-once delivery of sources.",
         validator=one_of("disabled", "preparing", "enabled"),
     ),
+    ConfigKey(
+        "drain.mode",
+        ConfigType.STRING,
+        "auto",
+        _LOW,
+        "Whether the work of a worker that ends goes to the others at once (auto), or waits for its return as in Kafka Connect (leave).",
+        validator=one_of_ignoring_case("auto", "leave"),
+    ),
+    ConfigKey(
+        "rest.conflict.wait.ms",
+        ConfigType.LONG,
+        CONFLICT_WAIT_MS,
+        _LOW,
+        "How long a request waits for the end of a rebalance before it is refused.",
+        validator=between(0),
+    ),
     ConfigKey("scheduled.rebalance.max.delay.ms", ConfigType.INT, 300000, _LOW, "Longest wait for a lost worker.", validator=between(0)),
 )
 
@@ -184,6 +204,7 @@ class WorkerConfig:
     max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
     max_tasks: int = MAX_TASKS_OF_WORKER
     has_fork_server: bool = True
+    conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -218,6 +239,7 @@ class WorkerConfig:
             max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
             max_tasks=values[TASKS_OF_WORKER],
             has_fork_server=values["task.fork.server"],
+            conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

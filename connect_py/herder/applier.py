@@ -1,9 +1,10 @@
 """Apply the configuration topic: make what it says run on this worker (`distributed/DistributedHerder.java`).
 
-Everything that runs follows from the configuration topic: a request writes to it and returns; the topic's reader calls the listener
-methods; they post to the herder's thread, which looks at the newest snapshot and starts or stops what differs. So a worker that comes
-back after a crash, or takes over from Java, does the same as one that reads a change. The herder's thread owns the hosts of connectors
-and tasks.
+Everything that runs follows from the configuration topic and from what the group gives this worker: a request writes to the topic and
+returns; the topic's reader calls the listener methods; they post to the herder's thread, which looks at the newest snapshot and starts or
+stops what differs. A new connector, a deleted one and a new set of tasks call for a round of the group: what runs of them ends at once, and
+what is this worker's after the round is started. So a worker that comes back after a crash, or takes over from Java, does the same as one
+that reads a change. The herder's thread owns the hosts of connectors and tasks.
 
 `start_message` makes the ``start`` message of a task's process: everything that the process needs to know (`connect_py.task.main` reads
 it).
@@ -24,9 +25,14 @@ from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPIC
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.worker import WorkerConfig
 from connect_py.data.java_map import in_java_order
-from connect_py.errors import ConfigError, ConflictError, ConnectError
-from connect_py.herder.assignment import Assignment, Takeover
+from connect_py.errors import ConfigError, ConnectError, RestError
+from connect_py.group.membership import Share
+from connect_py.group.peers import Peers
+from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol, TaskId
+from connect_py.herder import session_key
+from connect_py.herder.assignment import Assignment
 from connect_py.herder.offsets import GroupAdmin
+from connect_py.herder.session_key import SessionKeySettings
 from connect_py.herder.shutdown import ShutdownSequence
 from connect_py.herder.signals import Notifications
 from connect_py.herder.thread import HerderThread
@@ -40,7 +46,7 @@ from connect_py.log.traces import trace_of
 from connect_py.metrics.worker import WorkerMetrics
 from connect_py.plugins.registry import Plugins
 from connect_py.providers.resolver import Reloads, Resolver, with_variables_kept
-from connect_py.task.lease import Leases, lease_seconds, session_seconds
+from connect_py.task.lease import Leases, lease_seconds
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +111,15 @@ _POOL_SIZE = 8
 #: Characters of a line of a task: its own events are bounded, and those of its children are not.
 _MAX_LINE = 200_000
 
+#: How soon it is looked whether what was told to stop has ended.
+_ENDED_SECONDS = 0.01
+
+#: How long the last reports of revoked work hold the group's round up while Kafka is unavailable.
+_LAST_REPORTS_SECONDS = 5.0
+
+#: Attempts within a minute, for which Connect does not complain of a signature: the key may just have been replaced.
+_ROTATING_ATTEMPTS = 8
+
 #: Delays between attempts to publish task configurations: 250 ms doubling to 60 s.
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
 
@@ -117,6 +132,7 @@ class Applier:
         cluster_id: the Kafka cluster's id.
         worker_id: host:port by which statuses name this worker.
         task_command: the command line of a task's process.
+        peers: sends requests to other workers.
         offsets_by_pipe: whether tasks hand their offsets to this worker instead of writing them to the offsets topic.
         thread: does all the work; a new one by default.
     """
@@ -136,6 +152,7 @@ class Applier:
         task_command: Sequence[str],
         offsets_by_pipe: bool = False,
         thread: HerderThread | None = None,
+        peers: Peers | None = None,
     ) -> None:
         self.worker = worker
         self.plugins = plugins
@@ -151,15 +168,17 @@ class Applier:
         self.thread = thread or HerderThread()
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
         self.ready = threading.Event()
+        self._to_leader = ThreadPoolExecutor(1, "to-leader")
+        self.peers = peers or Peers()
         self._incarnations = 0
         self._publications: dict[str, object] = {}
         self.metrics = WorkerMetrics(self._rebalances)
         self.notifications = Notifications()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self.variables, self.thread, self._reload)
-        self._leases = None if offsets_by_pipe else Leases(lease_seconds(worker.raw), statuses.refresh)
-        self._takeover = Takeover(worker_id, session_seconds(worker.raw), self._leases)
-        self._successor: str | None = None
+        self._leases = Leases(lease_seconds(worker.raw), assignment.lease_until) if assignment.has_lease else None
+        self._known: frozenset[str] = frozenset()
+        self._followers: list[Callable[[], None]] = []
         self._connectors = ConnectorHost(
             plugins,
             statuses,
@@ -187,8 +206,7 @@ class Applier:
             max_tasks=worker.max_tasks,
             metrics=self.metrics,
             notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
-            hold=self._takeover.held,
-            is_sure=self._takeover.is_sure,
+            is_sure=lambda: self._leases is None or self._leases.is_sure,
         )
         self._shutdown = ShutdownSequence(
             self.thread,
@@ -197,6 +215,7 @@ class Applier:
             configs=configs,
             statuses=statuses,
             offsets=offsets,
+            assignment=assignment,
             seconds=worker.graceful_shutdown_seconds,
         )
 
@@ -211,15 +230,15 @@ class Applier:
         """
         log.info("%sHerder starting", self._log_prefix)
         self._launcher.begin()
-        self.statuses.watch(self._on_superseded)
+        self.assignment.start(self)
         self.offsets.start()
         self.statuses.start()
         self.configs.start(self)
-        self._takeover.look(self.statuses, self.configs.snapshot().connectors)
         if self._leases is not None:
             self._leases.start()
         self.thread.start()
-        self.thread.post(self._start_everything, "starting connectors and tasks")
+        log.info("%sHerder started", self._log_prefix)
+        self.assignment.allow_joining()
 
     def begin_stop(self) -> None:
         """Ask the tasks to end within ``task.shutdown.graceful.timeout.ms``. Requests are answered until `stop`, which waits for them."""
@@ -229,24 +248,108 @@ class Applier:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
         self._shutdown.finish(self._pool)
         self._launcher.close()
+        self._to_leader.shutdown(wait=False, cancel_futures=True)
         if self._leases is not None:
             self._leases.stop()
         self.variables.close()
 
-    def _start_everything(self) -> None:
+    # -- what the group gives this worker (Work; called by the membership)
+
+    def snapshot(self) -> ClusterConfig:
+        """Return the configuration as it has been read so far."""
+        return self.configs.snapshot()
+
+    def refresh(self, seconds: float) -> None:
+        """Read the configuration to its present end. Raises RetriableError."""
+        self.configs.refresh(seconds)
+
+    def revoke(self, work: Allocation) -> threading.Event:
+        """Stop connectors and tasks, and report them UNASSIGNED; the event is set when that is done."""
+        done = threading.Event()
+        self.thread.post(lambda: self._give_up(work, done), "stopping connectors and tasks that were revoked")
+        return done
+
+    def carry_out(self, given: Share, received: GroupAssignment) -> None:
+        """Start what is new of this worker's share."""
+        self.thread.post(lambda: self._carry_out(given, received), "starting connectors and tasks after a rebalance")
+
+    def abandon(self) -> None:
+        """End everything without a report: other workers may run it already."""
+        self.thread.post(self._abandon, "ending what other workers may run")
+
+    def after_rounds(self, follower: Callable[[], None]) -> None:
+        """Have something called, on the herder's thread, after each round."""
+        self._followers.append(follower)
+
+    def _give_up(self, work: Allocation, done: threading.Event) -> None:
+        log.info("%sGiving up %s", self._log_prefix, _listed(work))
+        for name in work.connectors:
+            self._publications.pop(name, None)
+            self._connectors.give_up(name)
+        self.tasks.give_up(work.tasks)
+        self._when_ended(work, lambda: self._flush_and(done))
+
+    def _flush_and(self, done: threading.Event) -> None:
+        """Other workers report what they start after these last reports of ours."""
+
+        def work() -> None:
+            try:
+                self.statuses.flush(_LAST_REPORTS_SECONDS)
+            except ConnectError as error:
+                log.warning("The states of what was revoked could not be written yet: %s", error)
+            done.set()
+
+        self._pool.submit(work)
+
+    def _when_ended(self, work: Allocation, then: Callable[[], None]) -> None:
+        if self.tasks.have_ended(work.tasks) and all(self._connectors.has_ended(name) for name in work.connectors):
+            then()
+        else:
+            self.thread.post_later(_ENDED_SECONDS, lambda: self._when_ended(work, then))
+
+    def _abandon(self) -> None:
+        self._publications.clear()
+        self.tasks.abandon()
+        self._connectors.abandon()
+
+    def _carry_out(self, given: Share, received: GroupAssignment) -> None:
         snapshot = self.configs.snapshot()
+        if given.generation != self.assignment.generation:
+            return  # another round is over
+        if snapshot.offset != given.config_offset:
+            self.assignment.rejoin()  # more has been read since
+            return
         if self.worker.group_id is not None:
-            log.info("%sJoined group at %s", self._log_prefix, self._described_assignment(snapshot))
-        log.info("%sHerder started", self._log_prefix)
+            log.info("%sJoined group at %s", self._log_prefix, _described(given, received))
+        self._known = frozenset(snapshot.connectors)
+        if self.assignment.is_leader:
+            self._forget_statuses(snapshot)
         log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
-        for name in snapshot.connectors:
-            self._forget_surplus_tasks(name, snapshot)
+        new = [name for name in given.work.connectors if name in self._known and not self._connectors.is_hosting(name)]
+        for name in new:
             self.run_connector(name)
-            self._run_tasks(name)
+        for name in dict.fromkeys(task.connector for task in given.work.tasks):
+            wanted, known = self.tasks.specs(name), snapshot.tasks(name)
+            numbers = [task.task for task in given.work.tasks if task.connector == name and task.task in known and task.task not in wanted]
+            if numbers:
+                self._pause_or_resume(name, snapshot.target_state(name))
+                self.tasks.add([self.spec(snapshot, name, number) for number in numbers])
         log.info("%sFinished starting connectors and tasks", self._log_prefix)
-        if snapshot.connectors:
-            log.info("Starting %d connector(s): %s", len(snapshot.connectors), ", ".join(sorted(snapshot.connectors)))
+        if new:
+            log.info("Starting %d connector(s): %s", len(new), ", ".join(sorted(new)))
         self.ready.set()
+        for follower in self._followers:
+            follower()
+
+    def _forget_statuses(self, snapshot: ClusterConfig) -> None:
+        """The leader forgets what is no longer configured (`DistributedHerder.updateDeletedConnectorStatus`)."""
+        for name in self.statuses.connectors():
+            if name not in snapshot.connectors:
+                self.statuses.delete_connector(name)
+        for name in snapshot.connectors:
+            for number in set(self.statuses.tasks(name)) - set(snapshot.tasks(name)):
+                if self.tasks.have_ended([(name, number)]):
+                    self.statuses.delete_task(name, number)
 
     @property
     def _log_prefix(self) -> str:
@@ -256,22 +359,6 @@ class Applier:
         client = self.worker.raw.get("client.id") or f"connect-{self.worker_id}"
         return f"[Worker clientId={client}, groupId={self.worker.group_id}] "
 
-    def _described_assignment(self, snapshot: ClusterConfig) -> str:
-        """As the reference says it: scripts wait for its beginning, people look for their connectors in it."""
-        version = {"eager": 0, "compatible": 1}.get(self.worker.raw.get("connect.protocol", "").strip().lower(), 2)
-        connectors = [name for name in snapshot.connectors if self.assignment.owns_connector(name)]
-        tasks = [f"{name}-{task}" for name in snapshot.connectors for task in snapshot.tasks(name) if self.assignment.owns_task(name, task)]
-        return (
-            f"generation {self.assignment.generation} with protocol version {version} and got assignment: Assignment{{error=0, "
-            f"leader='connect-{self.worker_id}', leaderUrl='{self.worker.advertised_scheme}://{self.worker_id}/', "
-            f"offset={snapshot.offset}, connectorIds=[{', '.join(connectors)}], taskIds=[{', '.join(tasks)}], revokedConnectorIds=[], "
-            "revokedTaskIds=[], delay=0} with rebalance delay: 0"
-        )
-
-    def _forget_surplus_tasks(self, name: str, snapshot: ClusterConfig) -> None:
-        for number in set(self.statuses.tasks(name)) - set(snapshot.tasks(name)):
-            self.statuses.delete_task(name, number)
-
     # -- what the configuration topic says (ConfigListener; called by the store's reader)
 
     def on_connector_config(self, connector: str) -> None:
@@ -280,11 +367,13 @@ class Applier:
 
     def on_connector_removed(self, connector: str) -> None:
         """A connector is deleted."""
+        self.assignment.hold()
         self.thread.post(lambda: self._remove(connector))
 
     def on_task_configs(self, connector: str) -> None:
         """A connector has a new set of tasks."""
-        self.thread.post(lambda: self._run_tasks(connector))
+        self.assignment.hold()
+        self.thread.post(lambda: self._stop_tasks(connector))
 
     def on_target_state(self, connector: str) -> None:
         """A connector should run, rest or stop."""
@@ -301,36 +390,13 @@ class Applier:
         else:
             log.warning("The log level %s for %s, asked for by another worker, is not known here and changes nothing", level, namespace)
 
-    # -- another worker takes over (called by the status store's reader)
-
-    def _on_superseded(self, worker_id: str) -> None:
-        """Another worker runs the connectors, and started later."""
-        if self._leases is not None:
-            self._leases.stop()
-        self.thread.post(lambda: self._surrender(worker_id), "giving its work to another worker")
-
-    def _surrender(self, worker_id: str) -> None:
-        log.error(
-            "The worker %s has started with the same group.id '%s' and runs the connectors now. This worker ends its tasks and starts no "
-            "more; workers of a group do not share work yet. Stop one of them, or give it a group.id and internal topics of its own; "
-            "restart this one to have the connectors back.",
-            worker_id,
-            self.worker.group_id,
-        )
-        self._successor = worker_id
-        self.assignment.lose_everything()
-        self.tasks.surrender()
-        self._connectors.surrender()
-
-    def require_work(self) -> None:
-        """Raise ConflictError where another worker runs the connectors."""
-        if self._successor is not None:
-            raise ConflictError(f"This worker runs no connectors: {self._successor} has taken over. Send the request to that worker.")
-
     # -- on the herder's thread
 
     def _start_connector(self, name: str) -> None:
-        self.run_connector(name)
+        if name in self._known:
+            self.run_connector(name)
+        else:
+            self.assignment.rejoin()
 
     def run_connector(self, name: str, *, restarting: bool = False) -> Future[None] | None:
         snapshot = self.configs.snapshot()
@@ -342,17 +408,22 @@ class Applier:
 
     def _remove(self, name: str) -> None:
         if name in self.configs.snapshot().connectors:
+            self.assignment.release()
             return  # it has been created again; that record's event follows
         for known in (line_logging.SECRETS, PROVIDED):
             known.forget(name)
-        self._connectors.remove(name)
+        self._known -= {name}
         self._publications.pop(name, None)
+        self._connectors.remove(name)
+        ending = Allocation((name,), tuple(TaskId(name, number) for number in self.tasks.specs(name)))
         self.tasks.set_tasks(name, {})
         self.tasks.pause(name, False)
-        self.statuses.delete_connector(name)
-        self.statuses.delete_topics(name)
+        if self.assignment.is_leader:
+            self.statuses.delete_connector(name)
+            self.statuses.delete_topics(name)
         self.notifications.forget(name)
         log.info("Connector %s is deleted", name)
+        self._when_ended(ending, self.assignment.release)
 
     def _enter_target_state(self, name: str) -> None:
         snapshot = self.configs.snapshot()
@@ -368,12 +439,13 @@ class Applier:
         if target is not TargetState.STOPPED:  # a resume on the way to the stop would let a paused task read on
             self.tasks.pause(name, target is TargetState.PAUSED)
 
-    def _run_tasks(self, name: str) -> None:
-        """Restart the connector's tasks with the newest set of configurations."""
-        snapshot = self.configs.snapshot()
-        self._pause_or_resume(name, snapshot.target_state(name))
-        numbers = [number for number in snapshot.tasks(name) if self.assignment.owns_task(name, number)]
-        self.tasks.set_tasks(name, {number: self.spec(snapshot, name, number) for number in numbers})
+    def _stop_tasks(self, name: str) -> None:
+        """A connector has other tasks: the old ones end before any of the new ones starts, on whichever worker."""
+        configured = self.configs.snapshot().tasks(name)
+        running = [TaskId(name, number) for number in self.tasks.specs(name)]
+        self.tasks.delete([task for task in running if task.task not in configured])
+        self.tasks.suspend([task for task in running if task.task in configured])
+        self._when_ended(Allocation((), tuple(running)), self.assignment.release)
 
     def spec(self, snapshot: ClusterConfig, name: str, number: int) -> TaskSpec:
         config, task_config = snapshot.connectors.get(name, {}), snapshot.task_configs.get((name, number), {})
@@ -441,12 +513,38 @@ class Applier:
         stored = [snapshot.task_configs.get((name, number)) for number in snapshot.tasks(name)]
         if wanted == stored and dict(snapshot.applied.get(name, {})) == dict(config):
             return
-        try:
-            self.configs.put_task_configs(name, wanted)
-        except ConnectError as error:
-            delay = min(_PUBLISH_RETRY_SECONDS[1], _PUBLISH_RETRY_SECONDS[0] * 2**attempt)
-            log.warning("Task configurations of %s could not be stored; tried again in %.2f s: %s", name, delay, error)
+
+        def again(error: ConnectError) -> None:
+            delay = min(_PUBLISH_RETRY_SECONDS[1], _PUBLISH_RETRY_SECONDS[0] * 2 ** min(attempt, 20))
+            is_rotating = isinstance(error, RestError) and error.status == 403 and attempt < _ROTATING_ATTEMPTS
+            level = logging.INFO if is_rotating else logging.WARNING
+            log.log(level, "Task configurations of %s could not be stored; tried again in %.2f s: %s", name, delay, error)
             self.thread.post_later(delay, lambda: self._publish(name, made_of, configs, publication, attempt + 1))
+
+        if self.assignment.is_leader:
+            try:
+                self.configs.put_task_configs(name, wanted)
+            except ConnectError as error:
+                again(error)
+        else:
+            self._to_leader.submit(self._hand_to_leader, name, wanted, again)
+
+    def _hand_to_leader(self, name: str, wanted: Sequence[Mapping[str, str]], again: Callable[[ConnectError], None]) -> None:
+        """Runs on a thread of its own: one request at a time, as `DistributedHerder.forwardRequestExecutor`."""
+        try:
+            self.peers.put_task_configs(self.assignment.leader_url, name, wanted, self._sign)
+        except ConnectError as error:
+            problem = error
+            self.thread.post(lambda: again(problem), "storing task configurations")
+        except Exception as error:
+            log.exception("Task configurations of %s could not be sent to the leader", name)
+            other = ConnectError(str(error))
+            self.thread.post(lambda: again(other), "storing task configurations")
+
+    def _sign(self, body: bytes) -> Mapping[str, str]:
+        if self.assignment.protocol is not GroupProtocol.SESSIONED:
+            return {}
+        return session_key.sign(body, self.configs.snapshot().session_key, SessionKeySettings.parse(self.worker.raw))
 
     @staticmethod
     def _task_config(connector: Any, config: Mapping[str, str], made: Mapping[str, str]) -> dict[str, str]:
@@ -486,8 +584,7 @@ class Applier:
         """Return figures of the group; none for a worker without one."""
         if self.worker.group_id is None:
             return {}
-        protocol = self.worker.raw.get("connect.protocol", "sessioned").strip().upper()
-        return {"leader-name": f"http://{self.worker_id}/", "connect-protocol": protocol, **self.assignment.rebalances()}
+        return self.assignment.rebalances()
 
     def _status(self, state: str, trace: str | None, version: str | None) -> Status:
         return Status(state, self.worker_id, self.assignment.generation, trace, version)
@@ -500,3 +597,26 @@ class Applier:
         found = secrets_of(self.plugins, config)
         line_logging.SECRETS.learn(found, name)
         return found | secret_values(self.worker.raw)
+
+
+def _listed(work: Allocation) -> str:
+    names = [*work.connectors, *(f"{task.connector}-{task.task}" for task in work.tasks)]
+    return ", ".join(names) or "nothing"
+
+
+def _described(given: Share, received: GroupAssignment) -> str:
+    """As the reference says it (`ExtendedAssignment.toString`): scripts wait for its beginning, people look for their connectors in it."""
+
+    def connectors(work: Allocation) -> str:
+        return ", ".join(work.connectors)
+
+    def tasks(work: Allocation) -> str:
+        return ", ".join(f"{task.connector}-{task.task}" for task in work.tasks)
+
+    return (
+        f"generation {given.generation} with protocol version {given.protocol.version} and got assignment: Assignment{{"
+        f"error={received.error}, leader='{received.leader}', leaderUrl='{received.leader_url}', offset={received.config_offset}, "
+        f"connectorIds=[{connectors(received.assigned)}], taskIds=[{tasks(received.assigned)}], "
+        f"revokedConnectorIds=[{connectors(received.revoked)}], revokedTaskIds=[{tasks(received.revoked)}], "
+        f"delay={received.delay_ms}}} with rebalance delay: {received.delay_ms}"
+    )

@@ -1,32 +1,22 @@
-"""Decide what of the cluster's work is this worker's, and take the work of another worker over.
+"""Decide what of the cluster's work is this worker's.
 
-`Assignment` is where group membership will come in (KIP-415): a later implementation follows the Connect group; `SoleWorker` is a group of
-one, which leads and owns everything.
-
-Until workers of a group share their work, the last one that started has all of it. `Takeover` reads in the statuses that another worker's
-sources may be running, reports its connectors RUNNING, which notifies the other one, and starts its own sources after
-``session.timeout.ms``. By then those of the other have ended: it has ended them on reading that report, or their leases were over
-(`connect_py.task.lease`), which kill frozen ones. An orderly end reports UNASSIGNED, and a worker that comes back under the same address
-is the same one, whose processes died with it: neither is waited for.
+`Assignment` is asked by the herder and by requests. A worker of a group has a `connect_py.group.membership.Membership`; `SoleWorker` is a
+worker without a group, which leads and owns everything.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
-from connect_py.api.storage import StatusStore
 from connect_py.api.task import MetricValue
-from connect_py.task.lease import Leases, now
-
-log = logging.getLogger(__name__)
+from connect_py.group.membership import Share, Work
+from connect_py.group.protocol import NO_ERROR, Allocation, GroupAssignment, GroupProtocol, Item, TaskId
 
 
 class Assignment(Protocol):
-    """Asked by the herder's thread whenever it decides what should run here."""
+    """What this worker has of the group's work. Any thread may ask."""
 
     @property
     def generation(self) -> int:
@@ -38,97 +28,142 @@ class Assignment(Protocol):
         """Whether this worker writes configurations."""
         ...
 
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader answers, ending with a slash; None before the first round."""
+        ...
+
+    @property
+    def protocol(self) -> GroupProtocol:
+        """What the group speaks: workers sign their requests to each other under `sessioned` only."""
+        ...
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether what runs here must end when the group cannot be shown that this worker lives."""
+        ...
+
     def owns_connector(self, connector: str) -> bool: ...
     def owns_task(self, connector: str, task: int) -> bool: ...
-    def lose_everything(self) -> None:
-        """Another worker has the work now."""
+    def owner_url(self, item: Item) -> str | None:
+        """Return where the worker answers that runs a connector or task; known to the leader, and between rounds only."""
+        ...
+
+    def await_settled(self, seconds: float) -> bool:
+        """Wait until no round is due or under way; returns whether that is so."""
+        ...
+
+    def await_leader(self, seconds: float) -> bool:
+        """Wait until this worker knows who leads; returns whether it does."""
+        ...
+
+    def lease_until(self) -> float:
+        """Return until when what runs here may run, by `connect_py.task.lease.now`."""
+        ...
+
+    def rejoin(self) -> None:
+        """The configuration calls for another division of the work."""
+        ...
+
+    def hold(self) -> None:
+        """Take part in no round until `release`: something must stop first."""
+        ...
+
+    def release(self) -> None:
+        """It has stopped; as `rejoin`."""
         ...
 
     def rebalances(self) -> Mapping[str, MetricValue]:
-        """Return figures of ``connect-worker-rebalance-metrics`` but for leader-name and connect-protocol; any thread may ask."""
+        """Return figures of ``connect-worker-rebalance-metrics``; none for a worker without a group."""
+        ...
+
+    def start(self, work: Work) -> None:
+        """The worker starts, and reads its stores."""
+        ...
+
+    def allow_joining(self) -> None:
+        """The stores have been read."""
+        ...
+
+    def begin_end(self) -> None:
+        """The worker ends its tasks."""
+        ...
+
+    def end(self) -> None:
+        """They have ended."""
         ...
 
 
 class SoleWorker:
-    """A group of one. Its generation is 1, as a Java worker's first is. It has everything, or nothing once it has lost it."""
+    """A worker without a group. Its generation is 1, as a Java worker's first is."""
 
     generation = 1
+    is_leader = True
+    leader_url = None
+    protocol = GroupProtocol.SESSIONED
+    has_lease = False
 
     def __init__(self) -> None:
-        self._joined = time.monotonic()
-        self.is_leader = True
+        self._work: Work | None = None
+        self._has_begun = False
 
     def owns_connector(self, connector: str) -> bool:
-        """Until everything is lost."""
-        return self.is_leader
+        """Everything is this worker's."""
+        return True
 
     def owns_task(self, connector: str, task: int) -> bool:
-        """Until everything is lost."""
-        return self.is_leader
+        """Everything is this worker's."""
+        return True
 
-    def lose_everything(self) -> None:
-        """Another worker has the work now, for as long as this one lives."""
-        self.is_leader = False
+    def owner_url(self, item: Item) -> str | None:
+        """There is no other worker."""
+        return None
+
+    def await_settled(self, seconds: float) -> bool:
+        """There are no rounds."""
+        return True
+
+    def await_leader(self, seconds: float) -> bool:
+        """This worker leads."""
+        return True
+
+    def lease_until(self) -> float:
+        """Nobody else would run what runs here."""
+        return math.inf
+
+    def rejoin(self) -> None:
+        """Run what is configured."""
+        if self._work is None or not self._has_begun:
+            return
+        snapshot = self._work.snapshot()
+        work = Allocation.of([*snapshot.connectors, *(TaskId(name, task) for name in snapshot.connectors for task in snapshot.tasks(name))])
+        self._work.carry_out(
+            Share(self.protocol, self.generation, config_offset=snapshot.offset, work=work),
+            GroupAssignment(NO_ERROR, "", "", snapshot.offset, work),
+        )
+
+    def hold(self) -> None:
+        """There are no rounds."""
+
+    def release(self) -> None:
+        """What had to stop has stopped."""
+        self.rejoin()
 
     def rebalances(self) -> Mapping[str, MetricValue]:
-        """Return one rebalance, at the start, which nothing had to wait for."""
-        return {
-            "epoch": self.generation,
-            "completed-rebalances-total": 1,
-            "rebalancing": False,
-            "rebalance-max-time-ms": math.nan,
-            "rebalance-avg-time-ms": math.nan,
-            "time-since-last-rebalance-ms": int((time.monotonic() - self._joined) * 1000),
-        }
+        """None: there are no rounds."""
+        return {}
 
+    def start(self, work: Work) -> None:
+        """The worker starts."""
+        self._work = work
 
-#: How soon a worker that does not know whether its work is its own looks whether it does.
-_UNSURE_SECONDS = 0.2
+    def allow_joining(self) -> None:
+        """Run what is configured."""
+        self._has_begun = True
+        self.rejoin()
 
-#: What a worker may report of what it runs; others are of what has ended.
-_LIVING = frozenset({"RUNNING", "PAUSED", "RESTARTING"})
+    def begin_end(self) -> None:
+        """There is nobody to tell."""
 
-
-class Takeover:
-    """What is held up on this worker, and for how long; of the herder's thread.
-
-    Args:
-        worker_id: of this worker.
-        session_seconds: after which nothing of a worker that is silent can be running.
-        leases: None for a worker that has no group.
-    """
-
-    def __init__(self, worker_id: str, session_seconds: float, leases: Leases | None) -> None:
-        self._worker_id = worker_id
-        self._session_seconds = session_seconds
-        self._leases = leases
-        self._until: dict[str, float] = {}
-
-    def look(self, statuses: StatusStore, connectors: Iterable[str]) -> None:
-        """Note which connectors another worker may be running."""
-        if self._leases is None:
-            return
-        others: dict[str, str] = {}
-        for name in connectors:
-            for status in (statuses.connector(name), *statuses.tasks(name).values()):
-                if status is not None and status.state in _LIVING and status.worker_id != self._worker_id:
-                    others[name] = status.worker_id
-        if others:
-            log.warning(
-                "The worker %s did not end in order, or is still running. Its sources start here in %.0f s (session.timeout.ms), when "
-                "it can no longer write: %s",
-                ", ".join(sorted(set(others.values()))),
-                self._session_seconds,
-                ", ".join(sorted(others)),
-            )
-        self._until = dict.fromkeys(others, now() + self._session_seconds)
-
-    def held(self, connector: str) -> float:
-        """For how many seconds the connector's sources must not be started."""
-        if not self.is_sure():
-            return _UNSURE_SECONDS
-        return max(0.0, self._until.get(connector, 0.0) - now())
-
-    def is_sure(self) -> bool:
-        """Return whether this worker knows that its work is its own."""
-        return self._leases is None or self._leases.is_sure
+    def end(self) -> None:
+        """There is nobody to tell."""

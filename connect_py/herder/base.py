@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from connect_py.api.config import ConfigKey, ConfigValue
 from connect_py.api.storage import Status, TargetState
 from connect_py.api.task import MetricGroup
+from connect_py.errors import ConflictError
 from connect_py.herder.session_key import InternalSignature
 
 #: ConnectResource's default request timeout (RestServer.java, DEFAULT_REST_REQUEST_TIMEOUT_MS).
@@ -100,6 +101,20 @@ class Health:
 
 #: One entry of GET/PATCH offsets: (partition, offset or None), in the shape that clients see. A client may leave the partition out, too.
 OffsetEntry = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
+
+
+class MisdirectedError(ConflictError):
+    """Another worker of the group has to answer the request.
+
+    Attributes:
+        find: gives that worker's address, ending with a slash; None while it is not known. It may be another one the next time.
+        who: what it is to the group, for messages.
+    """
+
+    def __init__(self, find: Callable[[], str | None], who: str) -> None:
+        super().__init__("Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway.")
+        self.find = find
+        self.who = who
 
 
 class Herder(Protocol):

@@ -10,17 +10,20 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from connect_py.api.storage import TargetState
 from connect_py.config.connector import CONNECTOR_CLASS
 from connect_py.errors import BadRequestError, ConnectError, NotFoundError, RestError
+from connect_py.group.protocol import GroupProtocol
 from connect_py.herder import session_key
 from connect_py.herder.applier import Applier
+from connect_py.herder.base import MisdirectedError
 from connect_py.herder.session_key import InternalSignature, SessionKeySettings
 from connect_py.plugins.registry import kinds_of
 
 log = logging.getLogger(__name__)
 
-#: How often the leader looks whether the key has become too old.
-_KEY_CHECK_SECONDS = 60.0
+#: How soon a key is stored again that could not be; and how often it is looked at in any case, however soon it is too old.
+_KEY_RETRY_MS, _MIN_KEY_CHECK_MS = 5_000, 100
 
 
 class ClusterRequests:
@@ -29,11 +32,12 @@ class ClusterRequests:
     def __init__(self, applier: Applier) -> None:
         self._worker, self._plugins = applier.worker, applier.plugins
         self._configs, self._thread = applier.configs, applier.thread
-        self._assignment = applier.assignment
+        self._assignment, self._after_rounds = applier.assignment, applier.after_rounds
+        self._check = 0
 
     def begin(self) -> None:
-        """Write the session key, now and whenever it has become too old. Called when the herder's thread runs."""
-        self._thread.post(self._keep_session_key, "writing the session key")
+        """Have the session key written, when this worker leads and whenever the key has become too old."""
+        self._after_rounds(self._keep_session_key)
 
     def put_task_configs(
         self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
@@ -43,8 +47,13 @@ class ClusterRequests:
         kept = [{key: value for key, value in config.items() if value is not None} for config in configs()]
 
         def work() -> None:
-            if name not in self._configs.snapshot().connectors:
+            snapshot = self._configs.snapshot()
+            if not self._assignment.is_leader:
+                raise MisdirectedError(lambda: self._assignment.leader_url, "the leader")
+            if name not in snapshot.connectors:
                 raise NotFoundError(f"Connector {name} not found")
+            if kept and snapshot.target_state(name) is TargetState.STOPPED:
+                raise BadRequestError(f"Cannot submit non-empty set of task configs for stopped connector {name}")
             self._configs.put_task_configs(name, kept)
 
         self._thread.call(work, doing=f"writing the tasks of connector {name}")
@@ -75,20 +84,28 @@ class ClusterRequests:
 
     @property
     def _signs(self) -> bool:
-        """Workers of the protocols before `sessioned` do not sign."""
-        return self._worker.raw.get("connect.protocol", "sessioned").strip().lower() == "sessioned"
+        """Workers of the protocols before `sessioned` do not sign, and one such worker is enough for a group not to."""
+        return self._assignment.protocol is GroupProtocol.SESSIONED
 
     @property
     def _session_keys(self) -> SessionKeySettings:
         return SessionKeySettings.parse(self._worker.raw)
 
     def _keep_session_key(self) -> None:
-        """On the herder's thread, now and then."""
+        """On the herder's thread, after each round of the group and when the key has become too old."""
+        self._check += 1
+        if not self._signs or not self._assignment.is_leader:
+            return
         settings, now = self._session_keys, int(time.time() * 1000)
         stored = self._configs.snapshot().session_key
-        if self._signs and self._assignment.is_leader and session_key.is_outdated(stored, settings, now):
+        left = session_key.milliseconds_left(stored, settings, now)
+        if session_key.is_outdated(stored, settings, now):
+            left = settings.ttl_ms or None
             try:
                 self._configs.put_session_key(session_key.new_key(settings), settings.algorithm, now)
             except ConnectError as error:
                 log.warning("The key that signs requests of workers to each other could not be stored; tried again soon: %s", error)
-        self._thread.post_later(_KEY_CHECK_SECONDS, self._keep_session_key)
+                left = _KEY_RETRY_MS
+        if left is not None:
+            check = self._check
+            self._thread.post_later(max(left, _MIN_KEY_CHECK_MS) / 1000, lambda: self._keep_session_key() if self._check == check else None)

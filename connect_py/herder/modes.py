@@ -31,8 +31,8 @@ class DistributedHerder(ClientRequests):
         self._cluster = ClusterRequests(applier)
 
     def start(self) -> None:
-        super().start()
         self._cluster.begin()
+        super().start()
 
     def put_task_configs(
         self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None

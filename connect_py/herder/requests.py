@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any
+from typing import Any, TypeVar
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
 from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
@@ -19,6 +19,7 @@ from connect_py.api.task import MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_group
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError
+from connect_py.group.protocol import Item, TaskId
 from connect_py.herder import offsets as offset_requests
 from connect_py.herder import signals, validation
 from connect_py.herder.applier import Applier
@@ -28,6 +29,7 @@ from connect_py.herder.base import (
     ConnectorInfo,
     ConnectorStatus,
     Health,
+    MisdirectedError,
     OffsetEntry,
     PluginInfo,
     ServerInfo,
@@ -38,6 +40,8 @@ from connect_py.herder.session_key import SessionKeySettings
 from connect_py.log import lines as line_logging
 from connect_py.metrics.worker import ConnectorKind
 from connect_py.plugins.registry import KINDS, kinds_of
+
+T = TypeVar("T")
 
 #: The release of Kafka Connect whose behaviour this worker has.
 VERSION = "4.3.1"
@@ -63,6 +67,7 @@ class ClientRequests:
         self._configs, self._statuses, self._offsets, self._admin = applier.configs, applier.statuses, applier.offsets, applier.admin
         self._thread, self._tasks = applier.thread, applier.tasks
         self._variables, self._metrics, self._notifications = applier.variables, applier.metrics, applier.notifications
+        self._assignment = applier.assignment
         self._modifying: set[str] = set()
 
     # -- life of the worker
@@ -181,6 +186,36 @@ class ClientRequests:
         with line_logging.scope(config.get(NAME) or "", "validate"), line_logging.hiding(secrets_of(self._plugins, config)):
             return validation.validate(self._plugins, self._worker.raw, config, self._variables)
 
+    # -- which worker answers
+
+    def _require_leader(self) -> None:
+        """Raise MisdirectedError on other workers than the leader."""
+        if not self._assignment.is_leader:
+            raise MisdirectedError(lambda: self._assignment.leader_url, "the leader")
+
+    def _at_leader(self, work: Callable[[], T], doing: str) -> T:
+        """Do something on the herder's thread of the leader. Raises MisdirectedError."""
+        self._assignment.await_leader(self._worker.conflict_wait_seconds)
+
+        def guarded() -> T:
+            self._require_leader()
+            return work()
+
+        return self._thread.call(guarded, doing=doing)
+
+    def _require_settled(self) -> None:
+        """Wait for the end of a rebalance, and raise ConflictError when it takes long."""
+        if not self._assignment.await_settled(self._worker.conflict_wait_seconds):
+            raise ConflictError(
+                "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
+            )
+
+    def _misdirected(self, item: Item) -> MisdirectedError:
+        """The leader knows who runs what, the others know the leader."""
+        if self._assignment.is_leader:
+            return MisdirectedError(lambda: self._assignment.owner_url(item), "the worker that runs it")
+        return MisdirectedError(lambda: self._assignment.leader_url, "the leader")
+
     # -- requests: changing
 
     def put_connector(
@@ -193,8 +228,8 @@ class ClientRequests:
         full = self._meant(name, {**config, NAME: name})
         validation.raise_if_invalid(self._validated(full))
         checked = {key: value for key, value in full.items() if value is not None}
-        return self._thread.call(
-            lambda: self._store_connector(name, checked, may_replace, state), doing=f"writing the configuration of connector {name}"
+        return self._at_leader(
+            lambda: self._store_connector(name, checked, may_replace, state), f"writing the configuration of connector {name}"
         )
 
     def _store_connector(
@@ -209,12 +244,12 @@ class ClientRequests:
 
     def patch_connector(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Overlay a configuration (KIP-477). Raises NotFoundError, BadRequestError."""
+        self._assignment.await_leader(self._worker.conflict_wait_seconds)
+        self._require_leader()
         stored = self._config_of(self._configs.snapshot(), name)
         merged = {key: value for key, value in {**stored, **self._meant(name, patch, partial=True)}.items() if value is not None}
         validation.raise_if_invalid(self._validated(merged))
-        return self._thread.call(
-            lambda: self._store_connector(name, merged, True, None), doing=f"writing the configuration of connector {name}"
-        )[1]
+        return self._at_leader(lambda: self._store_connector(name, merged, True, None), f"writing the configuration of connector {name}")[1]
 
     def delete_connector(self, name: str) -> None:
         """Remove a connector. Raises NotFoundError."""
@@ -224,7 +259,7 @@ class ClientRequests:
             self._require_unmodified(name)
             self._configs.remove_connector(name)
 
-        self._thread.call(work, doing=f"removing connector {name}")
+        self._at_leader(work, f"removing connector {name}")
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop. Raises NotFoundError."""
@@ -238,7 +273,11 @@ class ClientRequests:
                 self._configs.put_task_configs(name, [])
             self._configs.put_target_state(name, state)
 
-        self._thread.call(work, doing=f"writing the target state of connector {name}")
+        doing = f"writing the target state of connector {name}"
+        if state is TargetState.STOPPED:
+            self._at_leader(work, doing)
+        else:
+            self._thread.call(work, doing=doing)
 
     def restart_connector(self, name: str) -> None:
         """Restart the connector instance alone and wait for it. Raises NotFoundError, RestError."""
@@ -246,9 +285,11 @@ class ClientRequests:
         def work() -> Future[None] | None:
             if name not in self._configs.snapshot().connectors:
                 raise NotFoundError(f"Unknown connector: {name}")
-            self._applier.require_work()
+            if not self._assignment.owns_connector(name):
+                raise self._misdirected(name)
             return self._applier.run_connector(name)
 
+        self._require_settled()
         self._wait(self._thread.call(work, doing=f"restarting connector {name}"))
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
@@ -269,7 +310,8 @@ class ClientRequests:
             kind = self._type_of(snapshot.connectors[name])
             return ConnectorStatus(name, _restarting(connector) if chosen else connector, shown, kind)
 
-        return self._thread.call(work, doing=f"restarting connector {name}")
+        self._require_settled()
+        return self._at_leader(work, f"restarting connector {name}")
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task. Raises NotFoundError, and ConflictError: it ran once, and no worker runs it now."""
@@ -285,9 +327,11 @@ class ClientRequests:
                 )
             if task not in snapshot.tasks(name):
                 raise NotFoundError(f"Unknown task: {name}-{task}")
-            self._applier.require_work()
+            if not self._assignment.owns_task(name, task):
+                raise self._misdirected(TaskId(name, task))
             self._tasks.restart(self._applier.spec(snapshot, name, task))
 
+        self._require_settled()
         self._thread.call(work, doing=f"restarting task {name}-{task}")
 
     def reset_topics(self, name: str) -> None:
@@ -313,13 +357,24 @@ class ClientRequests:
         """Hand a signal to a source's tasks. Raises NotFoundError, BadRequestError, RestError."""
         snapshot = self._configs.snapshot()
         signals.require_source(name, self._type_of(self._config_of(snapshot, name)), snapshot.target_state(name))
+        self._require_own_tasks(snapshot, name)
         answers = self._thread.call(lambda: self._tasks.signal(name, signal), doing=f"handing a signal to connector {name}")
         signals.await_answers(name, answers, {number: status.state for number, status in self._statuses.tasks(name).items()})
 
     def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
         """Return what a connector's tasks have shown lately. Raises NotFoundError."""
-        self._config_of(self._configs.snapshot(), name)
+        snapshot = self._configs.snapshot()
+        self._config_of(snapshot, name)
+        self._require_own_tasks(snapshot, name)
         return self._notifications.of(name, since, limit)
+
+    def _require_own_tasks(self, snapshot: ClusterConfig, name: str) -> None:
+        """Raise MisdirectedError where other workers have all tasks of a connector."""
+        tasks = [TaskId(name, number) for number in snapshot.tasks(name)]
+        if tasks and not any(self._assignment.owns_task(*task) for task in tasks):
+            self._assignment.await_settled(self._worker.conflict_wait_seconds)
+            if not any(self._assignment.owns_task(*task) for task in tasks):
+                raise self._misdirected(tasks[0])
 
     # -- requests: offsets
 
@@ -359,6 +414,7 @@ class ClientRequests:
     def _offsets_to_modify(self, name: str) -> Iterator[Mapping[str, str]]:
         """Give the resolved configuration of a connector of which nothing runs, nor will run before the context ends; wait for tasks that
         are ending. The herder's thread looks and sets the mark, so that no request comes in between."""
+        self._require_settled()
         deadline = time.monotonic() + self._modify_seconds
         doing = f"preparing to modify the offsets of connector {name}"
         while (config := self._thread.call(lambda: self._begin_to_modify(name), doing=doing)) is None:
@@ -375,6 +431,7 @@ class ClientRequests:
 
     def _begin_to_modify(self, name: str) -> Mapping[str, str] | None:
         """Return the configuration, when the offsets may be modified from now on; None while tasks are ending. On the herder's thread."""
+        self._require_leader()
         snapshot = self._configs.snapshot()
         config = self._config_of(snapshot, name)
         if snapshot.target_state(name) is not TargetState.STOPPED or snapshot.tasks(name):

@@ -52,6 +52,7 @@ class SessionKeySettings:
     algorithm: str = "HmacSHA256"
     bits: int | None = None
     ttl_ms: int = 3_600_000
+    signing: str = "HmacSHA256"
     verification: Sequence[str] = ("HmacSHA256",)
 
     @classmethod
@@ -70,7 +71,7 @@ class SessionKeySettings:
                 f"({', '.join(verification)})."
             )
         size = properties.get("inter.worker.key.size", "").strip()
-        return cls(algorithm, _number("inter.worker.key.size", size) if size else None, _ttl(properties), verification)
+        return cls(algorithm, _number("inter.worker.key.size", size) if size else None, _ttl(properties), signing, verification)
 
 
 def _ttl(properties: Mapping[str, str]) -> int:
@@ -90,7 +91,7 @@ def is_outdated(stored: Mapping[str, object] | None, settings: SessionKeySetting
     created = stored.get("creation-timestamp")
     if len(_key_of(stored)) * 8 != _bits(settings):
         return True
-    return not isinstance(created, int) or now_ms - created >= settings.ttl_ms
+    return not isinstance(created, int) or (settings.ttl_ms > 0 and now_ms - created >= settings.ttl_ms)
 
 
 def _bits(settings: SessionKeySettings) -> int:
@@ -100,6 +101,20 @@ def _bits(settings: SessionKeySettings) -> int:
 def new_key(settings: SessionKeySettings) -> str:
     """Return a key, in base64."""
     return base64.b64encode(secrets.token_bytes(_bits(settings) // 8)).decode()
+
+
+def sign(body: bytes, stored: Mapping[str, object] | None, settings: SessionKeySettings) -> dict[str, str]:
+    """Return the headers that sign a request to another worker; none without a key, which that worker then says."""
+    if stored is None:
+        return {}
+    mac = hmac.digest(_key_of(stored), body, _DIGESTS[settings.signing][0])
+    return {"X-Connect-Authorization": base64.b64encode(mac).decode(), "X-Connect-Request-Signature-Algorithm": settings.signing}
+
+
+def milliseconds_left(stored: Mapping[str, object] | None, settings: SessionKeySettings, now_ms: int) -> int | None:
+    """Return after how long the leader replaces a key; None when keys are not replaced because of their age."""
+    created = stored.get("creation-timestamp") if stored is not None else None
+    return max(0, created + settings.ttl_ms - now_ms) if settings.ttl_ms and isinstance(created, int) else None
 
 
 def check(signature: InternalSignature | None, stored: Mapping[str, object] | None, settings: SessionKeySettings) -> None:

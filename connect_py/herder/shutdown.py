@@ -9,6 +9,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 from connect_py.api.storage import ConfigStore, OffsetStore, StatusStore
 from connect_py.errors import ConnectError, RestError
+from connect_py.herder.assignment import Assignment
 from connect_py.herder.thread import HerderThread
 from connect_py.host.connectors import ConnectorHost
 from connect_py.host.tasks import TaskHost
@@ -42,6 +43,7 @@ class ShutdownSequence:
         configs: ConfigStore,
         statuses: StatusStore,
         offsets: OffsetStore,
+        assignment: Assignment,
         seconds: float,
     ) -> None:
         self._thread = thread
@@ -50,6 +52,7 @@ class ShutdownSequence:
         self._configs = configs
         self._statuses = statuses
         self._offsets = offsets
+        self._assignment = assignment
         self._seconds = seconds
         self._deadline: float | None = None
         self._unblocking: threading.Thread | None = None
@@ -60,6 +63,7 @@ class ShutdownSequence:
         if self._deadline is None:
             self._deadline = deadline = time.monotonic() + self._seconds
             told = threading.Event()
+            self._assignment.begin_end()
 
             def close() -> None:
                 told.set()
@@ -76,6 +80,7 @@ class ShutdownSequence:
             assert self._deadline is not None
             self._stop_work(self._deadline)
             self._flush_statuses(self._deadline + _MIN_LAST_STATES_SECONDS - time.monotonic())
+        self._assignment.end()
         pool.shutdown(wait=False, cancel_futures=True)
         if self._unblocking is not None:
             self._unblocking.join()

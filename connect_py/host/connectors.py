@@ -154,12 +154,30 @@ class ConnectorHost:
                 self._report(name, hosted, "UNASSIGNED")
         self._hosted.clear()
 
-    def surrender(self) -> None:
-        """Another worker has the connectors: end their instances here, and report nothing."""
+    def give_up(self, name: str) -> None:
+        """Another worker may be given the connector."""
+        hosted = self._hosted.pop(name, None)
+        if hosted is not None:
+            self._retire(name, hosted)
+            if hosted.state in ("RUNNING", "PAUSED", "RESTARTING", "STOPPED"):
+                self._report(name, hosted, "UNASSIGNED")
+        self._metrics.connector_gone(name)
+
+    def abandon(self) -> None:
+        """Other workers may have the connectors: end their instances here, and report nothing."""
         for name, hosted in self._hosted.items():
             self._retire(name, hosted)
             self._metrics.connector_gone(name)
         self._hosted.clear()
+
+    def is_hosting(self, name: str) -> bool:
+        """Return whether a connector is this worker's."""
+        return name in self._hosted
+
+    def has_ended(self, name: str) -> bool:
+        """Return whether nothing of a connector that was given up is left."""
+        end = self._ends.get(name)
+        return name in self._hosted or end is None or end.is_set()
 
     def _enter(self, name: str, hosted: _Hosted, target: TargetState) -> None:
         hosted.after = self._ends.get(name)

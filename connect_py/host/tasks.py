@@ -106,6 +106,9 @@ RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)
 #: How soon a failed task's process is looked at again that has not ended yet.
 _ENDING_SECONDS = 0.2
 
+#: How soon a worker that does not know whether its work is its own looks whether it does.
+_UNSURE_SECONDS = 0.2
+
 #: A process that ran for this long is healthy: its next death starts the delays over.
 _HEALTHY_SECONDS = 10.0
 
@@ -138,6 +141,14 @@ class _Phase(enum.Enum):
     ENDED = "ENDED"
 
 
+class _Parting(enum.Enum):
+    """What a task's status becomes when it has ended and is not wanted any more."""
+
+    DELETED = "DELETED"
+    UNASSIGNED = "UNASSIGNED"
+    SILENT = "SILENT"
+
+
 @dataclass
 class _Hosted:
     spec: TaskSpec
@@ -146,6 +157,7 @@ class _Hosted:
     paused: bool = False
     failed: bool = False
     stopped: bool = False
+    is_abandoned: bool = False
     deaths: int = 0
     launched: float = 0.0
     began_to_run: float = 0.0
@@ -165,8 +177,7 @@ class TaskHost:
         max_tasks: the worker's ``tasks.max.per.worker``.
         metrics: is notified of starts and states, and receives what the tasks report.
         notified: gets what a connector's task shows to clients.
-        hold: for how many seconds the sources of a connector must not be started yet.
-        is_sure: whether this worker knows that its work is its own; what dies meanwhile is not reported.
+        is_sure: whether this worker knows that its work is its own; while it does not, no source is started, and what dies is not reported.
         restart_delays: seconds before each new start of a process that died without a word; after so many deaths in a row it has failed.
     """
 
@@ -185,7 +196,6 @@ class TaskHost:
         max_tasks: int = MAX_TASKS_OF_WORKER,
         metrics: WorkerMetrics | None = None,
         notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
-        hold: Callable[[str], float] = lambda connector: 0.0,
         is_sure: Callable[[], bool] = lambda: True,
         restart_delays: Sequence[float] = RESTART_DELAYS,
     ) -> None:
@@ -201,10 +211,9 @@ class TaskHost:
         self._max_tasks = max_tasks
         self._metrics = metrics or WorkerMetrics()
         self._notified = notified
-        self._hold = hold
         self._is_sure = is_sure
         self._restart_delays = restart_delays
-        self._has_surrendered = False
+        self._partings: dict[TaskId, _Parting] = {}
         self._signals = TaskSignals()
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
@@ -215,16 +224,39 @@ class TaskHost:
 
     def set_tasks(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
         """These and no other tasks of a connector should run."""
-        if self._has_surrendered:
-            return
-        for task_id in [key for key in self._wanted if key[0] == connector and key[1] not in specs]:
-            del self._wanted[task_id]
-            if task_id not in self._hosted:
-                self._statuses.delete_task(*task_id)
-        for number, spec in specs.items():
-            self._wanted[connector, number] = spec
-        for task_id in {key for key in [*self._hosted, *self._wanted] if key[0] == connector}:
+        self.delete([key for key in self._wanted if key[0] == connector and key[1] not in specs])
+        self.add(specs.values())
+        for task_id in [key for key in self._hosted if key[0] == connector]:
             self._reconcile(task_id)
+
+    def add(self, specs: Iterable[TaskSpec]) -> None:
+        """These tasks should run, too."""
+        for spec in specs:
+            task_id = spec.connector, spec.task
+            self._wanted[task_id] = spec
+            self._partings.pop(task_id, None)
+            self._reconcile(task_id)
+
+    def delete(self, task_ids: Iterable[TaskId]) -> None:
+        """End tasks that are no longer configured, and forget their states."""
+        self._part(task_ids, _Parting.DELETED)
+
+    def give_up(self, task_ids: Iterable[TaskId]) -> None:
+        """End tasks that other workers may be given, and report those that ran UNASSIGNED."""
+        self._part(task_ids, _Parting.UNASSIGNED)
+
+    def suspend(self, task_ids: Iterable[TaskId]) -> None:
+        """End tasks that will be started again, here or elsewhere, and report nothing."""
+        self._part(task_ids, _Parting.SILENT)
+
+    def _part(self, task_ids: Iterable[TaskId], parting: _Parting) -> None:
+        for task_id in list(task_ids):
+            self._wanted.pop(task_id, None)
+            if task_id in self._hosted:
+                self._partings[task_id] = parting
+                self._reconcile(task_id)
+            elif parting is _Parting.DELETED:
+                self._statuses.delete_task(*task_id)
 
     def pause(self, connector: str, paused: bool) -> None:
         """Pause or resume all tasks of a connector."""
@@ -234,8 +266,6 @@ class TaskHost:
 
     def restart(self, spec: TaskSpec) -> None:
         """Restart one task; it shows RESTARTING until it runs."""
-        if self._has_surrendered:
-            return
         task_id = spec.connector, spec.task
         self._wanted[task_id] = spec
         self._report(task_id, "RESTARTING", None, spec.version)
@@ -270,6 +300,10 @@ class TaskHost:
         """Return whether a process of the connector is alive or about to be."""
         return any(name == connector and hosted.phase is not _Phase.ENDED for (name, _), hosted in self._hosted.items())
 
+    def have_ended(self, task_ids: Iterable[TaskId]) -> bool:
+        """Return whether no process of these tasks is alive or about to be."""
+        return all(task_id not in self._hosted or self._hosted[task_id].phase is _Phase.ENDED for task_id in task_ids)
+
     def close(self, deadline: float) -> None:
         """Ask every process to end by `deadline` (`time.monotonic`); `is_closed` says when they have."""
         self._closing = deadline
@@ -287,11 +321,11 @@ class TaskHost:
             if hosted.process is not None:
                 hosted.process.kill()
 
-    def surrender(self) -> None:
-        """Another worker has the tasks: end them and report nothing. Sources end at once: none stores an offset after the other's."""
-        self._has_surrendered = True
+    def abandon(self) -> None:
+        """Other workers may have the tasks: end them and report nothing. Sources end at once: none stores an offset after the other's."""
         self._wanted.clear()
-        for task_id in list(self._hosted):
+        for task_id, hosted in list(self._hosted.items()):
+            hosted.is_abandoned = True
             self._reconcile(task_id)
 
     # -- making it so
@@ -310,7 +344,7 @@ class TaskHost:
             case _Phase.ALIVE:
                 assert hosted.process is not None
                 hosted.phase = _Phase.STOPPING
-                if self._has_surrendered and hosted.spec.is_source:
+                if hosted.is_abandoned and hosted.spec.is_source:
                     hosted.process.kill()
                     return
                 left = self._stop_timeout if self._closing is None else max(0.1, self._closing - time.monotonic())
@@ -319,7 +353,7 @@ class TaskHost:
                 self._finished(task_id, hosted, ran=False)
             case _Phase.BACKING_OFF:
                 self._finished(task_id, hosted, ran=True)
-            case _Phase.STOPPING if self._has_surrendered and hosted.spec.is_source:
+            case _Phase.STOPPING if hosted.is_abandoned and hosted.spec.is_source:
                 assert hosted.process is not None
                 hosted.process.kill()
             case _Phase.LAUNCHING | _Phase.STOPPING:
@@ -339,12 +373,9 @@ class TaskHost:
         if refusal is not None:
             self._fail(task_id, hosted, refusal)
             return
-        held = self._hold(spec.connector) if spec.is_source else 0.0
-        if held > 0:
+        if spec.is_source and not self._is_sure():
             hosted.phase = _Phase.BACKING_OFF
-            if self._is_sure():
-                self._report(task_id, "RESTARTING", None, spec.version)
-            self._post_later(held, lambda: self._launch_again(task_id, hosted, deaths))
+            self._post_later(_UNSURE_SECONDS, lambda: self._launch_again(task_id, hosted, deaths))
             return
 
         def work() -> None:
@@ -496,10 +527,10 @@ class TaskHost:
         self._launch(task_id, hosted.spec, hosted.restarts)
 
     def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None) -> None:
-        if self._has_surrendered:
+        hosted = self._hosted.get(task_id)
+        if hosted is not None and hosted.is_abandoned:
             return
         self._metrics.task_state(task_id, state)
-        hosted = self._hosted.get(task_id)
         restarts = hosted.restarts.report() if hosted is not None else None
         self._statuses.put_task(*task_id, replace(self._status(state, trace, version), restarts=restarts))
 
@@ -511,9 +542,14 @@ class TaskHost:
             if ran and not hosted.failed:
                 self._report(task_id, "UNASSIGNED", None, hosted.spec.version)
             return
+        if task_id not in self._wanted and not hosted.is_abandoned:
+            parting = self._partings.pop(task_id, _Parting.DELETED)
+            if parting is _Parting.DELETED:
+                self._statuses.delete_task(*task_id)
+            elif parting is _Parting.UNASSIGNED and not hosted.failed:
+                self._report(task_id, "UNASSIGNED", None, hosted.spec.version)
+            if parting is not _Parting.SILENT:
+                self._signals.gone(task_id)
         del self._hosted[task_id]
         self._metrics.task_gone(task_id)
-        if task_id not in self._wanted and not self._has_surrendered:
-            self._statuses.delete_task(*task_id)
-            self._signals.gone(task_id)
         self._reconcile(task_id)

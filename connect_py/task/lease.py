@@ -4,7 +4,8 @@ A task is a process of its own. It would run on when its worker hangs, and a wor
 container, a machine asleep) would send what it has in hand when it wakes, after newer changes that another worker has sent meanwhile. So a
 worker of a group sends its source tasks a line every second or two: until when they may run. The kernel keeps that time, by a timer that
 kills the task's process, frozen or not; nothing of it can be sent after that, nor any offset be stored. The times are of a clock that all
-processes of a machine share and that counts a machine's sleep. The worker that takes over waits until the lease of the other is over.
+processes of a machine share and that counts a machine's sleep. The group gives a silent worker's work away when the lease is over, and not
+before (`connect_py.group.membership`).
 
 It costs nothing where rows go by: the timer is the kernel's, the line a message of forty bytes.
 """
@@ -13,25 +14,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import logging
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from connect_py.errors import ConfigError, ConnectError
-
-log = logging.getLogger(__name__)
+from connect_py.errors import ConfigError
 
 #: Lines sent in the time of one lease: some may be late.
 _LINES_PER_LEASE = 5
-
-#: A worker that did not run for the time of this many lines has slept.
-_SLEPT_LINES = 2.5
-
-#: How long a worker that has slept reads at a time to find out whether its work is still its own.
-_CONFIRM_SECONDS = 10.0
 
 #: Sources: Kafka's `DistributedConfig` (session.timeout.ms, heartbeat.interval.ms).
 _DEFAULT_SESSION_MS, _DEFAULT_HEARTBEAT_MS = 10_000, 3_000
@@ -44,11 +36,6 @@ _SIGEV_SIGNAL, _TIMER_ABSTIME = 0, 1
 def now() -> float:
     """Return seconds of the clock of leases."""
     return time.monotonic() if _CLOCK_BOOTTIME is None else time.clock_gettime(_CLOCK_BOOTTIME)
-
-
-def session_seconds(worker: Mapping[str, str]) -> float:
-    """Return how long a silent worker keeps its work: ``session.timeout.ms``. Raises ConfigError."""
-    return _milliseconds(worker, "session.timeout.ms", _DEFAULT_SESSION_MS) / 1000
 
 
 def lease_seconds(worker: Mapping[str, str]) -> float:
@@ -77,26 +64,19 @@ class Leases:
 
     Args:
         seconds: that a task runs on without a word.
-        confirm: called after the worker has slept, before it sends another line; returns once everything is known that others wrote
-            meanwhile, which may `stop` the leases. Raises ConnectError where that cannot be known yet. Given the seconds it may take.
-        clock: seconds of the clock of leases.
+        until: until when this worker may let tasks run, by `now`; it may be over.
     """
 
-    def __init__(self, seconds: float, confirm: Callable[[float], None], clock: Callable[[], float] = now) -> None:
-        self._clock = clock
-        self._seconds = seconds
+    def __init__(self, seconds: float, until: Callable[[], float]) -> None:
         self._every = seconds / _LINES_PER_LEASE
-        self._confirm = confirm
+        self._until = until
         self._lock = threading.Lock()
         self._processes: list[Leased] = []
-        self._last = clock()
-        self._has_slept = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
     def start(self) -> None:
         """Begin to send."""
-        self._last = self._clock()
         self._thread.start()
 
     def stop(self) -> None:
@@ -105,47 +85,26 @@ class Leases:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the worker knows that its work is its own: it has not slept, or has looked since."""
-        return not (self._has_slept or self._ended.is_set() or self._sleeps())
+        """Whether the worker knows that its work is its own."""
+        return not self._ended.is_set() and self._until() > now()
 
     def add(self, process: Leased) -> None:
         """Keep a process running from now on."""
         with self._lock:
             self._processes.append(process)
-        if self.is_sure:
-            self._extend([process])
+        self._extend([process])
 
     def _run(self) -> None:
         while not self._ended.wait(self._every):
-            self._has_slept = self._has_slept or self._sleeps()
-            self._last = self._clock()
-            if self._has_slept and not self._look():
-                continue
             with self._lock:
                 self._processes = living = [process for process in self._processes if process.is_alive]
-            if not self._ended.is_set():
-                self._extend(living)
-
-    def _sleeps(self) -> bool:
-        return self._clock() - self._last > _SLEPT_LINES * self._every
-
-    def _look(self) -> bool:
-        log.warning("This worker did not run for a while; it finds out whether its tasks are still its own.")
-        try:
-            self._confirm(_CONFIRM_SECONDS)
-        except ConnectError as error:
-            log.warning("Whether this worker's tasks are still its own is not known yet: %s", error)
-            return False
-        if self._sleeps():  # it took long, or there was another sleep
-            self._last = self._clock()
-            return False
-        self._has_slept = False
-        return True
+            self._extend(living)
 
     def _extend(self, processes: list[Leased]) -> None:
-        until = self._clock() + self._seconds
-        for process in processes:
-            process.send({"type": "lease", "until": until})
+        if self.is_sure:
+            until = self._until()
+            for process in processes:
+                process.send({"type": "lease", "until": until})
 
 
 class LeaseTimer:

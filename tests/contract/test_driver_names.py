@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
+from kafka.coordinator.base import BaseCoordinator
+from kafka.coordinator.heartbeat import Heartbeat
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 from pymongo.command_cursor import CommandCursor
 from pymysql.connections import MySQLResult
 from pymysql.protocol import MysqlPacket
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from connect_py.kafka.group_client import GroupCoordinator
 from connectors.mysql.server.connection import GuardedConnection
 
 ROOT = Path(__file__).parents[2]
@@ -85,9 +93,29 @@ def test_pyspark_has_the_private_names_that_are_used() -> None:
     assert {name: files for name, files in used.items() if name not in there and not hasattr(SparkContext, name)} == {}
 
 
-@pytest.mark.parametrize("driver", ["pymysql", "pymongo"])
+@pytest.mark.parametrize("driver", ["pymysql", "pymongo", "kafka-python"])
 def test_a_driver_whose_private_names_are_used_has_an_upper_bound(driver: str) -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    bounds = [line for lines in extras.values() for line in lines if re.match(rf"{driver}\b", line)]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    bounds = [line for line in listed if re.match(rf"{driver}\b", line)]
     assert bounds
     assert all(re.search(r",<\d", line) for line in bounds)
+
+
+def test_kafka_python_has_the_private_names_that_are_used() -> None:
+    client = private_names("connect_py/kafka", {"client", "_client"})
+    coordinator = private_names("connect_py/kafka", {"_coordinator", "coordinator"})
+    assert {"_net", "_manager"} <= client.keys() and {"_second", "_close_heartbeat"} <= coordinator.keys()
+    manager = KafkaConnectionManager(NetworkSelector(), bootstrap_servers=["127.0.0.1:1"])
+    names = ("_auth_failures", "bootstrap", "bootstrap_async", "wait_for", "get_connection")
+    assert missing({name: set() for name in names}, manager) == {}, "this release of kafka-python lacks these"
+    made = KafkaNetClient(bootstrap_servers=["127.0.0.1:1"])
+    try:
+        assert missing(client, made) == {}
+        member = GroupCoordinator(made, None, time.monotonic, None, group_id="g")
+        assert missing({**coordinator, "_generation": set(), "_do_heartbeat": set()}, member) == {}
+        for name in ("_perform_assignment", "_on_join_complete_async", "reset_generation", "group_protocols", "protocol_type"):
+            assert name in vars(BaseCoordinator), f"kafka-python calls no {name} any more"
+        assert {"sent_heartbeat", "received_heartbeat"} <= vars(Heartbeat).keys()
+    finally:
+        made.close()

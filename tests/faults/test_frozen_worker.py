@@ -166,7 +166,7 @@ def runs_on(worker: Worker, connector: str) -> bool:
 
 
 def take_over(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, source: Source, settings: dict[str, str], *, wakes_early: bool = False
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, source: Source, settings: dict[str, str]
 ) -> tuple[Worker, Worker]:
     """Freeze a worker with its tasks, have another take over, wake the first, and check what came of it."""
     first = make_worker(properties=settings)
@@ -179,8 +179,6 @@ def take_over(
             assert len(frozen) > 1
             send(frozen, signal.SIGSTOP)
             second = successor(make_worker, first, settings)
-            if wakes_early:
-                send(frozen, signal.SIGCONT)
             eventually(lambda: runs_on(second, tag), "takeover", 40)
             before = kafka.count(source.topic)
             eventually(lambda: kafka.count(source.topic) > before + 20 * ROWS, "records of the second worker", 30)
@@ -219,7 +217,7 @@ def test_a_worker_that_wakes_after_another_took_over_sends_and_stores_nothing(
     make_worker: Callable[..., Worker], kafka: Kafka, tag: str, source: Source
 ) -> None:
     first, second = take_over(make_worker, kafka, tag, source, SHORT)
-    assert "runs the connectors now" in Path(first.log).read_text()
+    assert "has not been able to show the group that it lives" in Path(first.log).read_text()
     second.delete(tag)
 
 
@@ -227,11 +225,3 @@ def test_a_worker_that_wakes_after_another_took_over_sends_and_stores_nothing(
 @both
 def test_so_it_is_with_the_default_session(make_worker: Callable[..., Worker], kafka: Kafka, tag: str, source: Source) -> None:
     take_over(make_worker, kafka, tag, source, DEFAULTS)[1].delete(tag)
-
-
-@pytest.mark.long
-@both
-def test_a_worker_that_wakes_before_its_leases_are_over_gives_up_before_the_other_begins(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, source: Source
-) -> None:
-    take_over(make_worker, kafka, tag, source, DEFAULTS, wakes_early=True)[1].delete(tag)

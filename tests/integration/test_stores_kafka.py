@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 import uuid
@@ -279,59 +278,6 @@ def test_a_worker_with_small_topics_reads_them_in_well_under_a_second(properties
         for store in stores:
             store.stop()
     assert spent < 1.0
-
-
-def test_the_worker_that_started_later_has_the_work_wherever_the_records_lie(properties: dict[str, str]) -> None:
-    heard: dict[str, list[str]] = {"first:1": [], "second:1": []}
-    first, second = (KafkaStatusStore(properties, worker_id=worker_id) for worker_id in heard)
-    first.watch(heard["first:1"].append)
-    second.watch(heard["second:1"].append)
-    first.start()
-    first.put_connector("c", Status("RUNNING", "first:1"))
-    first.flush(10)
-    second.start()
-    try:
-        first.put_task("c", 0, Status("RUNNING", "first:1"))
-        first.flush(10)
-        second.put_task("c", 0, Status("UNASSIGNED", "second:1"))
-        second.flush(10)
-        for store in (first, second):
-            store.refresh(10)
-        assert heard == {"first:1": [], "second:1": []}, "an older worker, and one that does not live"
-        second.put_connector("c", Status("RUNNING", "second:1"))
-        second.put_task("c", 0, Status("RUNNING", "second:1"))
-        second.flush(10)
-        first.put_task("c", 0, Status("RUNNING", "first:1"))
-        first.flush(10)
-        for store in (first, second):
-            store.refresh(10)
-        assert heard == {"first:1": ["second:1"], "second:1": []}, "told once"
-    finally:
-        first.stop()
-        second.stop()
-
-
-def test_a_worker_of_another_kind_that_reports_running_has_the_work(kafka: Kafka, properties: dict[str, str]) -> None:
-    heard: list[str] = []
-    topic = properties["status.storage.topic"]
-    create(kafka, topic, 2, "compact")
-
-    def report(worker: str) -> None:
-        """As Java's worker writes it: without our header."""
-        status = {"state": "RUNNING", "trace": None, "worker_id": worker, "generation": 0}
-        produce(kafka, topic, (b"status-connector-c", json.dumps(status).encode()))
-
-    store = KafkaStatusStore(properties, worker_id="here:1")
-    store.watch(heard.append)
-    report("dead:1")
-    store.start()
-    try:
-        assert heard == []
-        report("java:1")
-        store.refresh(10)
-        assert heard == ["java:1"]
-    finally:
-        store.stop()
 
 
 def test_a_schema_history_that_ends_in_the_marker_of_a_transaction_is_read(kafka: Kafka) -> None:

@@ -9,6 +9,7 @@ import functools
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from connect_py.errors import ConfigError, ConnectError, RetriableError
 if TYPE_CHECKING:
     from connect_py.api.config import ConfigDef
     from connect_py.config.worker import WorkerConfig
+    from connect_py.group.membership import Membership
     from connect_py.herder.modes import DistributedHerder, StandaloneHerder
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.plugins.registry import Plugins
@@ -205,29 +207,67 @@ def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
 
 
 def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+    from connect_py.group.peers import Peers
     from connect_py.herder.applier import Applier
-    from connect_py.herder.assignment import SoleWorker
     from connect_py.herder.modes import DistributedHerder
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import internal_properties
     from offsets.config_store import KafkaConfigStore
     from offsets.offset_store import KafkaOffsetStore
     from offsets.status_store import KafkaStatusStore
+    from rest_api.listeners import client_context
 
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     applier = Applier(
         worker,
         _worker_plugins(worker),
         KafkaConfigStore(worker.raw, admin),
-        KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
+        KafkaStatusStore(worker.raw, admin),
         KafkaOffsetStore(worker.raw, admin),
         admin,
-        SoleWorker(),
+        _membership(worker, worker_id),
         worker_id=worker_id,
         cluster_id=_cluster_id(admin, worker),
         task_command=TASK_COMMAND,
+        peers=Peers(client_context(worker.raw)),
     )
     return DistributedHerder(applier)
+
+
+def _membership(worker: WorkerConfig, worker_id: str) -> Membership:
+    from connect_py import __version__
+    from connect_py.api.group import GroupClient
+    from connect_py.group.assignor import Assignor
+    from connect_py.group.membership import GroupTimings, Membership
+    from connect_py.group.protocol import GroupProtocol, WorkerDetails
+    from connect_py.kafka.client import internal_properties
+    from connect_py.task.lease import now
+
+    timings = GroupTimings.parse(worker.raw)
+    client_id = worker.raw.get("client.id") or f"connect-{worker_id}"
+
+    def client() -> GroupClient:
+        from connect_py.kafka.group_client import KafkaGroupClient
+
+        return KafkaGroupClient(
+            {**internal_properties(worker.raw, "group"), "client.id": client_id},
+            worker.group_id or "",
+            session_ms=timings.session,
+            heartbeat_ms=timings.heartbeat,
+            rebalance_ms=timings.rebalance,
+            clock=now,
+        )
+
+    return Membership(
+        client,
+        Assignor(timings.max_delay),
+        url=f"{worker.advertised_scheme}://{worker_id}/",
+        preferred=GroupProtocol.of_property(worker.raw.get("connect.protocol", "sessioned")),
+        timings=timings,
+        client_id=client_id,
+        details=WorkerDetails(version=__version__, host=socket.gethostname()),
+        hands_over=worker.raw.get("drain.mode", "auto").strip().lower() != "leave",
+    )
 
 
 def _standalone(worker: WorkerConfig, worker_id: str) -> StandaloneHerder:

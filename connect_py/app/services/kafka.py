@@ -63,6 +63,7 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
 auto.create.topics.enable=true
 log.initial.task.delay.ms=86400000
 log.retention.check.interval.ms=86400000

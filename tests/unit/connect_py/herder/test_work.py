@@ -496,12 +496,12 @@ def test_the_log_has_the_lines_for_which_scripts_wait(make_work: Callable[..., W
     work = make_work()
     eventually(lambda: "Finished starting" in caplog.text, "start", 10, 0.01)
     prefix = "[Worker clientId=connect-w:1, groupId=g] "
-    assignment = "error=0, leader='connect-w:1', leaderUrl='http://w:1/', offset=-1, connectorIds=[], taskIds=[]"
+    assignment = "error=0, leader='', leaderUrl='', offset=-1, connectorIds=[], taskIds=[]"
     joined = f"Joined group at generation 1 with protocol version 2 and got assignment: Assignment{{{assignment}, revokedConnectorIds=[], "
     assert [record.getMessage() for record in caplog.records if record.getMessage().startswith("[Worker")] == [
         f"{prefix}Herder starting",
-        f"{prefix}{joined}revokedTaskIds=[], delay=0}} with rebalance delay: 0",
         f"{prefix}Herder started",
+        f"{prefix}{joined}revokedTaskIds=[], delay=0}} with rebalance delay: 0",
         f"{prefix}Starting connectors and tasks using config offset -1",
         f"{prefix}Finished starting connectors and tasks",
     ]

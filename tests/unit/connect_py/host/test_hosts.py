@@ -108,7 +108,6 @@ class Hosted:
         self.messages: list[Any] = []
         self.lines: list[str] = []
         self.delayed: list[Callable[[], None]] = []
-        self.held = 0.0
         self.is_sure = True
         self.store_offsets: Callable[[str, Any], None] = lambda connector, offsets: None
         self.host = TaskHost(
@@ -120,7 +119,6 @@ class Hosted:
             store_offsets=lambda connector, offsets: self.store_offsets(connector, offsets),
             status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
             stop_timeout=0.5,
-            hold=lambda connector: self.held,
             is_sure=lambda: self.is_sure,
             restart_delays=(0.01, 0.02),
         )
@@ -175,22 +173,13 @@ def test_a_wanted_task_runs_and_an_unwanted_one_ends_and_is_forgotten(hosted: Ho
     assert sum(is_alive(process.pid) for process in hosted.processes) == 1
 
 
-def test_a_source_that_another_worker_may_be_running_is_held_back_and_shows_so(hosted: Hosted) -> None:
-    hosted.held = 0.2
-    hosted.want(0, is_source=True)
-    hosted.want(0, 1, is_source=True)
-    hosted.await_state("RESTARTING")
-    assert hosted.processes == []
-    hosted.held = 0.0
-    hosted.await_state("RUNNING")
-
-
 def test_a_source_that_is_held_back_can_be_given_up(hosted: Hosted) -> None:
-    hosted.held = 0.2
+    hosted.is_sure = False
     hosted.want(0, is_source=True)
-    hosted.await_state("RESTARTING")
+    eventually(lambda: len(hosted.delayed) > 0)
     hosted.want()
-    hosted.await_state(None)
+    hosted.is_sure = True
+    assert not hosted.thread.call(lambda: hosted.host.is_hosting("c"))
     assert hosted.processes == []
 
 
@@ -199,27 +188,48 @@ def test_a_worker_that_lost_its_work_kills_its_sources_ends_its_sinks_and_report
     hosted.await_state("RUNNING", 0)
     hosted.await_state("RUNNING", 1)
     reported = list(hosted.statuses.reported)
-    hosted.thread.call(hosted.host.surrender)
+    hosted.thread.call(hosted.host.abandon)
     eventually(lambda: not any(is_alive(process.pid) for process in hosted.processes))
     eventually(lambda: not hosted.thread.call(lambda: hosted.host.is_hosting("c")))
     ends = [event.code for event in hosted.messages if isinstance(event, Exited)]
     assert sorted(ends) == [-signal.SIGKILL, 0]
-    hosted.want(0)
-    hosted.thread.call(lambda: hosted.host.restart(hosted.spec(0, 3)))
-    assert hosted.thread.call(lambda: not hosted.host.is_hosting("c"))
     assert hosted.statuses.reported == reported
     assert hosted.state() == "RUNNING", "it is the other worker's to change"
+    hosted.want(0)
+    eventually(lambda: len(hosted.processes) == 3)
+    eventually(lambda: len(hosted.statuses.reported) > len(reported))
+
+
+def test_a_task_that_another_worker_may_be_given_ends_and_is_reported_unassigned(hosted: Hosted) -> None:
+    hosted.want(0, 1)
+    hosted.await_state("RUNNING", 0)
+    hosted.await_state("RUNNING", 1)
+    hosted.thread.call(lambda: hosted.host.give_up([("c", 1), ("c", 7)]))
+    eventually(lambda: hosted.thread.call(lambda: hosted.host.have_ended([("c", 1)])))
+    assert hosted.statuses.reported[-1] == ("c", 1, "UNASSIGNED")
+    assert sum(is_alive(process.pid) for process in hosted.processes) == 1 and hosted.state(0) == "RUNNING"
+
+
+def test_a_task_that_is_suspended_ends_silently_and_starts_again_when_it_is_wanted(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    reported = list(hosted.statuses.reported)
+    hosted.thread.call(lambda: hosted.host.suspend([("c", 0)]))
+    eventually(lambda: hosted.thread.call(lambda: hosted.host.have_ended([("c", 0)])))
+    assert hosted.statuses.reported == reported and hosted.state() == "RUNNING"
+    hosted.thread.call(lambda: hosted.host.add([hosted.spec(0, 2)]))
+    eventually(lambda: len(hosted.processes) == 2)
 
 
 def test_a_worker_that_does_not_know_whether_its_work_is_its_own_reports_no_death_and_starts_no_source(hosted: Hosted) -> None:
     hosted.want(0, is_source=True)
     hosted.await_state("RUNNING")
     reported = list(hosted.statuses.reported)
-    hosted.is_sure, hosted.held = False, 0.05
+    hosted.is_sure = False
     os.kill(hosted.processes[0].pid, signal.SIGKILL)
     eventually(lambda: len(hosted.delayed) > 3)
     assert len(hosted.processes) == 1 and hosted.statuses.reported == reported
-    hosted.is_sure, hosted.held = True, 0.0
+    hosted.is_sure = True
     eventually(lambda: len(hosted.processes) == 2)
 
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from connect_py.api.storage import Status
-from connect_py.errors import RetriableError
-from connect_py.herder.assignment import Takeover
 from connect_py.task.lease import Leases, lease_seconds, now
-from offsets.local_stores import MemoryStatusStore
 from tests.waiting import eventually, let_time_pass
 
 LEASED = """
@@ -71,107 +66,62 @@ class Process:
         self.until.append(message["until"])
 
 
-class Clock:
-    """Time that a test moves; what waits for it sees 20 ms as a line's interval."""
+class Membership:
+    """A group that a test lets the worker fall out of."""
 
     def __init__(self) -> None:
-        self.ahead = 0.0
+        self.until = now() + 60
 
-    def __call__(self) -> float:
-        return now() + self.ahead
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+    def lease_until(self) -> float:
+        return self.until
 
 
 @pytest.fixture
-def make_leases(clock: Clock) -> Iterator[Callable[[Callable[[float], None]], Leases]]:
-    made: list[Leases] = []
-
-    def make(confirm: Callable[[float], None]) -> Leases:
-        made.append(Leases(2.0, confirm, clock))
-        made[-1].start()
-        return made[-1]
-
-    yield make
-    for leases in made:
-        leases.stop()
+def membership() -> Membership:
+    return Membership()
 
 
-def test_a_worker_that_slept_sends_no_lease_before_it_knows_what_was_written_meanwhile(
-    make_leases: Callable[[Callable[[float], None]], Leases], clock: Clock
-) -> None:
-    asked, may_answer = threading.Event(), threading.Event()
+@pytest.fixture
+def leases(membership: Membership) -> Iterator[Leases]:
+    made = Leases(0.1, membership.lease_until)
+    made.start()
+    yield made
+    made.stop()
 
-    def confirm(seconds: float) -> None:
-        asked.set()
-        if not may_answer.wait(0.01):
-            raise RetriableError("Kafka does not answer.")
 
-    leases, process = make_leases(confirm), Process()
+def test_a_worker_hands_its_own_lease_to_its_tasks_again_and_again(leases: Leases, membership: Membership) -> None:
+    process = Process()
     leases.add(process)
-    assert leases.is_sure and process.until
-    clock.ahead += 60
+    assert leases.is_sure and process.until == [membership.until], "at once"
+    membership.until += 5
+    eventually(lambda: process.until[-1] == membership.until, "a longer lease")
+
+
+def test_a_worker_that_is_silent_for_the_group_sends_no_lease_until_it_is_heard_again(leases: Leases, membership: Membership) -> None:
+    process = Process()
+    leases.add(process)
+    membership.until = now() - 1
     assert not leases.is_sure, "at once, whoever asks first"
-    sent = len(process.until)
-    assert asked.wait(10)
-    asked.clear()
-    assert asked.wait(10), "it asks again"
-    assert len(process.until) == sent and not leases.is_sure
-    may_answer.set()
-    eventually(lambda: len(process.until) > sent, "a lease")
+    late = Process()
+    leases.add(late)
+    let_time_pass(0.2, "lines would have been sent")
+    assert late.until == [] and membership.until not in process.until
+    membership.until = now() + 60
+    eventually(lambda: late.until and process.until[-1] == membership.until, "leases")
     assert leases.is_sure
 
 
-def test_a_worker_that_lost_its_work_sends_no_lease(make_leases: Callable[[Callable[[float], None]], Leases], clock: Clock) -> None:
-    confirmed = threading.Event()
-
-    def confirm(seconds: float) -> None:
-        leases.stop()
-        confirmed.set()
-
-    leases, process = make_leases(confirm), Process()
+def test_a_worker_that_ends_sends_no_lease(leases: Leases) -> None:
+    leases.stop()
+    process = Process()
     leases.add(process)
-    clock.ahead += 60
-    assert confirmed.wait(10)
-    eventually(lambda: all(thread.name != "leases" for thread in threading.enumerate()), "end of the thread")
-    assert len([until for until in process.until if until > now() + 30]) == 0
-    assert not leases.is_sure
+    assert process.until == [] and not leases.is_sure
 
 
-def test_a_process_that_has_ended_is_sent_nothing(make_leases: Callable[[Callable[[float], None]], Leases]) -> None:
-    leases, gone, living = make_leases(lambda seconds: None), Process(), Process()
+def test_a_process_that_has_ended_is_sent_nothing(leases: Leases) -> None:
+    gone, living = Process(), Process()
     leases.add(gone)
     gone.is_alive = False
     leases.add(living)
     eventually(lambda: len(living.until) > 2, "leases")
     assert len(gone.until) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "held"),
-    [
-        (Status("RUNNING", "there:1"), True),
-        (Status("PAUSED", "there:1"), True),
-        (Status("UNASSIGNED", "there:1"), False),
-        (Status("FAILED", "there:1"), False),
-        (Status("RUNNING", "here:1"), False),
-    ],
-)
-def test_sources_wait_for_the_session_of_a_worker_that_may_be_running_them(status: Status, held: bool) -> None:
-    statuses = MemoryStatusStore()
-    statuses.put_task("c", 0, status)
-    takeover = Takeover("here:1", 10.0, Leases(7.0, lambda seconds: None))
-    takeover.look(statuses, ["c", "other"])
-    assert (9 < takeover.held("c") <= 10) == held
-    assert takeover.held("other") == 0
-
-
-def test_a_worker_without_a_group_waits_for_nobody() -> None:
-    statuses = MemoryStatusStore()
-    statuses.put_task("c", 0, Status("RUNNING", "there:1"))
-    takeover = Takeover("here:1", 10.0, None)
-    takeover.look(statuses, ["c"])
-    assert takeover.held("c") == 0 and takeover.is_sure()

@@ -1,0 +1,615 @@
+"""Be a member of the group of workers: join its rounds, give up what is revoked, settle on a configuration, keep the lease
+(`WorkerCoordinator.java`, `WorkerGroupMember.java`, `DistributedHerder.java`: handleRebalanceCompleted, readConfigToEnd).
+
+A thread of its own takes one turn after the other. In a round it stops what the leader revokes and waits for that, adds what is new, and
+hands the result to the herder once this worker has read the configuration up to exactly the record that the leader saw. What other threads
+ask is answered from one immutable `Share`.
+
+The lease: what runs here may run until ``session.timeout.ms`` minus ``heartbeat.interval.ms`` after the last heartbeat was sent that the
+group's coordinator has answered. A worker whose lease is over has lost everything: its tasks have ended by themselves
+(`connect_py.task.lease`), and it joins again with nothing. The group gives its work away later than that. A worker that is alone in its
+group keeps its lease while the coordinator is silent, so that its tasks wait for their broker: there is nobody to have the work. Only a
+sleep ends that lease, or the coordinator's word.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from connect_py.api.group import GroupClient, Joined
+from connect_py.api.storage import ClusterConfig
+from connect_py.api.task import MetricValue
+from connect_py.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect_py.group.assignor import Assignor
+from connect_py.group.merge import merge
+from connect_py.group.protocol import (
+    NO_ERROR,
+    Allocation,
+    GroupAssignment,
+    GroupProtocol,
+    Item,
+    TaskId,
+    WorkerDetails,
+    WorkerState,
+    decode_assignment,
+    decode_metadata,
+    encode_assignment,
+    encode_metadata,
+)
+from connect_py.task.lease import lease_seconds, now
+
+log = logging.getLogger(__name__)
+
+#: How long a turn lasts when nothing happens: so late a round is noticed that a heartbeat brought the news of.
+_TURN_SECONDS = 0.05
+
+#: How long one call to the client waits for the other members of a round; the lease is looked at between two calls.
+_JOIN_SECONDS = 0.5
+
+#: An attempt to reach the brokers, and how often failures are spoken of.
+_CONNECT_SECONDS, _RETRY_SECONDS, _LINE_SECONDS = 10.0, 1.0, 15.0
+
+#: Behind an assignment that one of our leaders sends to one of our workers: "CP", a version and an empty text. Java's members get none.
+_OURS = b"CP\x00\x01\x00\x00\x00\x00"
+
+#: How long a leave, or a look at the members, waits for the coordinator.
+_LEAVE_SECONDS, _DISMISS_SECONDS = 2.0, 5.0
+
+#: DistributedHerder's BACKOFF_RETRIES: how often a worker that cannot read the configuration tries before it stops what it runs.
+_UNSYNCED_RETRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTimings:
+    """The worker's properties about the group, in milliseconds (`DistributedConfig.java`)."""
+
+    session: int
+    heartbeat: int
+    rebalance: int
+    sync: int
+    unsync_backoff: int
+    max_delay: int
+    lease_seconds: float
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> GroupTimings:
+        """Raises ConfigError: one is no number, or the heartbeat is not shorter than the session."""
+
+        def number(name: str, default: int, least: int = 1) -> int:
+            text = properties.get(name, str(default)).strip()
+            try:
+                found = int(text)
+            except ValueError:
+                raise ConfigError(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
+            if found < least:
+                raise ConfigError(f"Invalid value {found} for configuration {name}: Value must be at least {least}")
+            return found
+
+        timings = cls(
+            session=number("session.timeout.ms", 10_000),
+            heartbeat=number("heartbeat.interval.ms", 3_000),
+            rebalance=number("rebalance.timeout.ms", 60_000),
+            sync=number("worker.sync.timeout.ms", 3_000),
+            unsync_backoff=number("worker.unsync.backoff.ms", 300_000),
+            max_delay=number("scheduled.rebalance.max.delay.ms", 300_000, 0),
+            lease_seconds=lease_seconds(properties),
+        )
+        if timings.heartbeat >= timings.session:
+            raise ConfigError(
+                f"heartbeat.interval.ms ({timings.heartbeat}) must be less than session.timeout.ms ({timings.session}): a worker without a "
+                "heartbeat for that long is out of the group."
+            )
+        return timings
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the group last gave this worker; before its first round, nothing.
+
+    Attributes:
+        generation: the round's number; 0 before the first.
+        leader: the leader's member id.
+        leader_url: where the leader answers, ending with a slash.
+        config_offset: of the configuration that the leader saw.
+        work: everything that this worker is to run.
+        delay_ms: until the leader gives away what no worker runs.
+    """
+
+    protocol: GroupProtocol
+    generation: int = 0
+    member_id: str = ""
+    leader: str = ""
+    leader_url: str | None = None
+    config_offset: int = -1
+    work: Allocation = field(default_factory=Allocation)
+    delay_ms: int = 0
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this worker leads the group."""
+        return bool(self.member_id) and self.member_id == self.leader
+
+
+class Work(Protocol):
+    """What runs on this worker; called on the membership's thread but for `snapshot`, which may be asked from any."""
+
+    def snapshot(self) -> ClusterConfig:
+        """Return the configuration as it has been read so far."""
+        ...
+
+    def refresh(self, seconds: float) -> None:
+        """Read the configuration to its present end. Raises RetriableError."""
+        ...
+
+    def revoke(self, work: Allocation) -> threading.Event:
+        """Stop connectors and tasks, and report them UNASSIGNED. The event is set when they have ended and Kafka holds their reports."""
+        ...
+
+    def carry_out(self, given: Share, received: GroupAssignment) -> None:
+        """Start what is new; runs on the herder's thread later."""
+        ...
+
+    def abandon(self) -> None:
+        """End everything at once, without a report: other workers may run it already."""
+        ...
+
+
+class Membership:
+    """One worker's membership.
+
+    Args:
+        make_client: called on the membership's thread, since the client's library is slow to import.
+        assignor: computes the rounds while this worker leads.
+        url: of this worker's REST API, as other workers reach it, ending with a slash.
+        preferred: the best protocol that this worker speaks.
+        details: what our workers learn of this one in addition.
+        hands_over: whether a worker that ends has its work given to others at once (`drain.mode`).
+        clock: of leases.
+    """
+
+    def __init__(
+        self,
+        make_client: Callable[[], GroupClient],
+        assignor: Assignor,
+        *,
+        url: str,
+        preferred: GroupProtocol,
+        timings: GroupTimings,
+        client_id: str,
+        details: WorkerDetails | None = None,
+        hands_over: bool = True,
+        clock: Callable[[], float] = now,
+    ) -> None:
+        self._make_client, self._assignor = make_client, assignor
+        self._url, self._preferred, self._timings = url, preferred, timings
+        self._client_id, self._details, self._hands_over = client_id, details, hands_over
+        self._clock = clock
+        self._client: GroupClient | None = None
+        self._work: Work | None = None
+        self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
+        self._wake = threading.Event()
+        self._may_join, self._is_closing, self._is_ending = threading.Event(), False, threading.Event()
+        self._changed = threading.Condition()
+        # under _changed
+        self._share = Share(preferred)
+        self._is_settled = False
+        self._holds = 0
+        # of the membership's thread
+        self._allocation = Allocation()
+        self._received: GroupAssignment | None = None
+        self._leader_is_ours = False
+        self._is_alone = False
+        self._last_turn = self._slept = -math.inf
+        self._due: float | None = None
+        self._retry_at = -math.inf
+        self._must_read = False
+        self._unsynced = 0
+        self._next_line = -math.inf
+        self._began_round: float | None = None
+        # of the client's thread
+        self._offered: ClusterConfig | None = None
+        self._revokes = False
+        self._members = 0
+        self._durations: list[float] = []
+        self._last_completed: float | None = None
+
+    # -- asked by other threads
+
+    @property
+    def generation(self) -> int:
+        """Generation of the group; written into statuses."""
+        return self._share.generation
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this worker writes configurations; as of the last round, also while another one is under way."""
+        return self._share.is_leader
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader answers; None before the first round."""
+        return self._share.leader_url
+
+    @property
+    def protocol(self) -> GroupProtocol:
+        """What the group speaks."""
+        return self._share.protocol
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether what runs here must end when the group cannot be shown that this worker lives."""
+        return True
+
+    def owns_connector(self, connector: str) -> bool:
+        """Whether the group gave it to this worker."""
+        return connector in self._share.work.connectors
+
+    def owns_task(self, connector: str, task: int) -> bool:
+        """Whether the group gave it to this worker."""
+        return TaskId(connector, task) in self._share.work.tasks
+
+    def owner_url(self, item: Item) -> str | None:
+        """Return where the owner of a connector or task answers. Known to the leader, and between rounds only."""
+        return self._assignor.owner_url(item) if self.is_leader and self._is_settled else None
+
+    def await_settled(self, seconds: float) -> bool:
+        """Wait until no round is due or under way; returns whether that is so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_settled, seconds)
+
+    def await_leader(self, seconds: float) -> bool:
+        """Wait until this worker knows who leads; returns whether it does."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._share.leader_url is not None, seconds)
+
+    def lease_until(self) -> float:
+        """Until when what runs here may run, by the clock of leases."""
+        if self._client is None:
+            return -math.inf
+        heard = self._client.heard
+        if self._is_alone and heard > self._slept:
+            heard = max(heard, self._last_turn)
+        return heard + self._timings.lease_seconds
+
+    def rejoin(self) -> None:
+        """Have a round of the group."""
+        self._unsettle()
+        if self._client is not None:
+            self._client.rejoin()
+        self._wake.set()
+
+    def hold(self) -> None:
+        """Join no round until `release`: something must stop before this worker may say that it knows the newest configuration."""
+        with self._changed:
+            self._holds += 1
+            self._is_settled = False
+
+    def release(self) -> None:
+        """What `hold` was for has stopped; the group is asked for a round."""
+        with self._changed:
+            self._holds -= 1
+        self.rejoin()
+
+    def rebalances(self) -> Mapping[str, MetricValue]:
+        """Return figures of ``connect-worker-rebalance-metrics``."""
+        durations, last = list(self._durations), self._last_completed
+        return {
+            "leader-name": self.leader_url or "",
+            "connect-protocol": self.protocol.name,
+            "epoch": self.generation,
+            "completed-rebalances-total": len(durations),
+            "rebalancing": not self._is_settled,
+            "rebalance-max-time-ms": max(durations) * 1000 if durations else math.nan,
+            "rebalance-avg-time-ms": sum(durations) / len(durations) * 1000 if durations else math.nan,
+            "time-since-last-rebalance-ms": int((time.monotonic() - last) * 1000) if last is not None else math.inf,
+        }
+
+    # -- life
+
+    def start(self, work: Work) -> None:
+        """Begin to look for the brokers."""
+        self._work = work
+        self._thread.start()
+
+    def allow_joining(self) -> None:
+        """The stores have been read: join the group."""
+        self._may_join.set()
+        self._wake.set()
+
+    def begin_end(self) -> None:
+        """The worker ends: take part in no more rounds, but stay a member while its tasks end."""
+        self._is_closing = True
+
+    def end(self) -> None:
+        """Leave the group, and wait until that is done."""
+        self._is_closing = True
+        self._is_ending.set()
+        self._may_join.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(self.leave_seconds + _LEAVE_SECONDS)
+
+    # -- turns
+
+    def _run(self) -> None:
+        try:
+            if self._connect():
+                while not self._is_ending.is_set():
+                    try:
+                        self._turn()
+                    except Exception:
+                        log.exception("A turn of the group's membership failed; it goes on with the next one")
+                        self._is_ending.wait(_RETRY_SECONDS)
+        finally:
+            if self._client is not None:
+                self._hand_over()
+                self._client.leave("the worker is shutting down", _LEAVE_SECONDS)
+                self._client.close()
+
+    def _hand_over(self) -> None:
+        """Have the leader give this worker's work, which has ended, to the others at once, and not after a delay as if it were lost. A
+        leader that is leaving does not need to: its successor knows of no earlier owner."""
+        assert self._client is not None
+        if not (self._hands_over and self._leader_is_ours and self._allocation) or self._share.is_leader:
+            return
+        self._allocation, self._received = Allocation(), None
+        self._details = replace(self._details or WorkerDetails(), draining=True)
+        self._client.rejoin()
+        deadline = time.monotonic() + self.leave_seconds - _LEAVE_SECONDS
+        try:
+            while time.monotonic() < deadline and self._client.join(_JOIN_SECONDS) is None:
+                self._client.serve()
+        except ConnectError as error:
+            log.warning("This worker's work could not be handed over, and waits for scheduled.rebalance.max.delay.ms: %s", error)
+
+    @property
+    def leave_seconds(self) -> float:
+        """How long leaving may take: until all members have heard, by their heartbeats, that there is a round."""
+        return self._timings.heartbeat / 1000 + 0.5 + _LEAVE_SECONDS
+
+    def _connect(self) -> bool:
+        """Returns False when the worker ended before."""
+        assert self._work is not None
+        client = self._make_client()
+        self._may_join.wait()
+        while not self._is_ending.is_set():
+            try:
+                client.connect(self, _CONNECT_SECONDS)
+                self._client = client
+                self._dismiss_predecessor()
+                return True
+            except ConfigError as error:
+                self._say(logging.ERROR, "This worker is not in its group, and runs nothing: %s", error)
+            except RetriableError as error:
+                self._say(logging.WARNING, "This worker is not yet in its group: %s", error)
+            self._is_ending.wait(_RETRY_SECONDS)
+        return False
+
+    def _dismiss_predecessor(self) -> None:
+        """A worker that was killed and has been started again under the same address: its tasks died with it, so nobody needs to wait for
+        the end of its session."""
+        assert self._client is not None
+
+        def is_predecessor(client_id: str, offered: bytes) -> bool:
+            try:
+                return decode_metadata(offered).url == self._url
+            except DataError:  # not shown while a round is under way
+                return client_id == self._client_id and client_id.startswith("connect-")
+
+        try:
+            gone = self._client.dismiss(is_predecessor, _DISMISS_SECONDS)
+        except RetriableError as error:
+            log.warning("Whether an earlier process of this worker is still in the group is not known: %s", error)
+            return
+        if gone:
+            log.info("An earlier process of this worker was still in the group, and has been taken out: %s", ", ".join(gone))
+
+    def _turn(self) -> None:
+        assert self._client is not None
+        self._client.serve()
+        self._note_turn()
+        current = time.monotonic()
+        if self._allocation and self._clock() > self.lease_until():
+            self._lose()
+        if self._due is not None and current >= self._due:
+            self._due = None
+            self.rejoin()
+        if self._client.needs_join:
+            self._unsettle()
+            if not self._holds and not self._is_closing and current >= self._retry_at:
+                self._join()
+                return
+        self._wake.wait(_TURN_SECONDS)
+        self._wake.clear()
+
+    def _note_turn(self) -> None:
+        """Note that this worker has not slept, or that it has: what it knew before does not count then."""
+        current = self._clock()
+        if current - self._last_turn > self._timings.lease_seconds / 2:
+            self._slept = current
+        self._last_turn = current
+
+    def _join(self) -> None:
+        assert self._client is not None and self._work is not None
+        if self._began_round is None:
+            self._began_round = time.monotonic()
+        if self._must_read and not self._read():
+            return
+        if self._share.protocol is GroupProtocol.EAGER and self._allocation:
+            self._stop(self._allocation)
+            self._allocation, self._received = Allocation(), None
+        try:
+            joined = self._client.join(_JOIN_SECONDS)
+        except ConfigError as error:
+            self._say(logging.ERROR, "This worker is not in its group: %s", error)
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
+        except RetriableError as error:
+            self._say(logging.WARNING, "%s", error)
+            self._retry_at = time.monotonic() + _RETRY_SECONDS
+        else:
+            if joined is not None:
+                self._take(joined)
+
+    def _take(self, joined: Joined) -> None:
+        """Carry out what the leader has decided."""
+        assert self._work is not None
+        protocol = GroupProtocol(joined.protocol)
+        received = decode_assignment(joined.assignment)
+        if received.revoked:
+            self._stop(received.revoked)
+        self._is_alone = received.leader == joined.member_id and self._members == 1
+        self._leader_is_ours = joined.assignment.endswith(_OURS)
+        self._allocation, self._received = merge(self._allocation, received, protocol), received
+        given = Share(
+            protocol,
+            joined.generation,
+            joined.member_id,
+            received.leader,
+            received.leader_url,
+            received.config_offset,
+            self._allocation,
+            received.delay_ms,
+        )
+        self._due = time.monotonic() + received.delay_ms / 1000 if received.delay_ms > 0 else None
+        with self._changed:
+            running = frozenset(self._share.work)
+            self._share = replace(given, work=Allocation.of(item for item in self._allocation if item in running))
+            self._changed.notify_all()
+        if not self._is_in_step(given, received):
+            self.rejoin()
+            return
+        with self._changed:
+            if self._holds:
+                return  # what this worker has read since makes another round due; it starts nothing before
+            self._share = given
+            self._is_settled = not received.revoked and not (given.is_leader and self._revokes)
+            self._changed.notify_all()
+        self._completed()
+        self._work.carry_out(given, received)
+        if received.revoked:
+            self.rejoin()
+
+    def _completed(self) -> None:
+        self._unsynced = 0
+        ended = time.monotonic()
+        if self._began_round is not None:
+            self._durations.append(ended - self._began_round)
+        self._began_round, self._last_completed = None, ended
+
+    def _is_in_step(self, given: Share, received: GroupAssignment) -> bool:
+        """Whether this worker has read the configuration exactly as far as the leader had; it reads on when it has not."""
+        assert self._work is not None
+        offset = self._work.snapshot().offset
+        failed = received.error != NO_ERROR
+        if ((failed and given.is_leader) or offset < received.config_offset) and not self._read():
+            return False
+        return not failed and self._work.snapshot().offset == received.config_offset
+
+    def _read(self) -> bool:
+        """Read the configuration to its end. A worker that cannot within ``worker.sync.timeout.ms`` leaves the group for a while."""
+        assert self._work is not None and self._client is not None
+        try:
+            self._work.refresh(self._timings.sync / 1000)
+        except ConnectError as error:
+            self._must_read = True
+            seconds = self._unsynced_seconds()
+            log.warning("The configuration could not be read, so this worker leaves the group for %.1f s: %s", seconds, error)
+            self._client.leave("taking too long to read the log", _LEAVE_SECONDS)
+            self._retry_at = time.monotonic() + seconds
+            return False
+        self._must_read = False
+        return True
+
+    def _unsynced_seconds(self) -> float:
+        """How long to stay away, after one more failure to read (`DistributedHerder.backoff`, KAFKA-9849)."""
+        if self._share.protocol is GroupProtocol.EAGER:
+            return self._timings.unsync_backoff / 1000
+        if self._unsynced >= _UNSYNCED_RETRIES:
+            self._unsynced = 0
+            if self._allocation:
+                self._stop(self._allocation)
+                self._forget()
+        self._unsynced += 1
+        return self._timings.max_delay / 10_000 / (_UNSYNCED_RETRIES + 1 - self._unsynced)
+
+    def _stop(self, work: Allocation) -> None:
+        """Have work stopped and wait for that. Heartbeats continue meanwhile."""
+        assert self._work is not None and self._client is not None
+        with self._changed:
+            stopping = frozenset(work)
+            self._share = replace(self._share, work=Allocation.of(item for item in self._share.work if item not in stopping))
+        ended = self._work.revoke(work)
+        while not ended.wait(_TURN_SECONDS) and not self._is_ending.is_set():
+            self._client.serve()
+            self._note_turn()
+
+    def _lose(self) -> None:
+        """The lease is over."""
+        assert self._work is not None
+        log.error(
+            "This worker has not been able to show the group that it lives for %.1f s. Its sources have ended, its other tasks end now, "
+            "and it joins the group again with nothing; other workers may run its work already.",
+            self._timings.lease_seconds,
+        )
+        self._work.abandon()
+        self._forget()
+        self.rejoin()
+
+    def _forget(self) -> None:
+        self._allocation, self._received = Allocation(), None
+        with self._changed:
+            self._share = replace(self._share, work=Allocation())
+
+    def _unsettle(self) -> None:
+        with self._changed:
+            self._is_settled = False
+
+    def _say(self, level: int, text: str, *values: object) -> None:
+        """Log what repeats every second now and then."""
+        if time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + _LINE_SECONDS
+            log.log(level, text, *values)
+
+    # -- GroupHandler: on the client's thread
+
+    def offers(self) -> Sequence[tuple[str, bytes]]:
+        """Return this worker's state in every protocol that it speaks, all of one moment."""
+        assert self._work is not None
+        self._assignor.forget_owners()
+        self._offered = snapshot = self._work.snapshot()
+        state = WorkerState(self._url, snapshot.offset, self._allocation, self._received, self._details)
+        return [(str(protocol), encode_metadata(state, protocol)) for protocol in self._preferred.offered]
+
+    def assign(self, leader: str, generation: int, protocol: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Divide the work."""
+        assert self._work is not None and self._offered is not None
+        spoken = GroupProtocol(protocol)
+        states = {member: decode_metadata(offered) for member, offered in members.items()}
+        snapshot = self._offered
+        if snapshot.offset < max(state.config_offset for state in states.values()):
+            snapshot = self._work.snapshot()
+        configured = Allocation.of(
+            [*snapshot.connectors, *(TaskId(name, task) for name in snapshot.connectors for task in snapshot.tasks(name))]
+        )
+        assignments = self._assignor.assign(
+            states,
+            configured,
+            leader=leader,
+            config_offset=snapshot.offset,
+            generation=generation,
+            completed_generation=self._share.generation or -1,
+            protocol=spoken,
+            now_ms=time.monotonic_ns() // 1_000_000,
+        )
+        self._members = len(members)
+        self._revokes = any(assignment.revoked for assignment in assignments.values())  # so those who stop something ask for another round
+        return {
+            member: encode_assignment(assignment, spoken) + (_OURS if states[member].details is not None else b"")
+            for member, assignment in assignments.items()
+        }

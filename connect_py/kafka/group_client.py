@@ -1,0 +1,481 @@
+"""A member of a Connect group: the only module that imports kafka-python (`WorkerCoordinator.java`, `AbstractCoordinator.java`).
+
+librdkafka speaks the protocol type `consumer` alone, so this one client is another library's. Its coordinator finds the group's broker,
+joins, sends heartbeats and leaves; a thread of its own (`_net.start`) runs the heartbeats. Private names of the library are used here and
+nowhere else, its version is bounded, and a test says which names are missing.
+
+Import this module late: it costs a third of a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka import errors
+from kafka.coordinator.base import BaseCoordinator
+from kafka.coordinator.heartbeat import Heartbeat
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.protocol.admin.groups import DescribeGroupsRequest
+from kafka.protocol.consumer import HeartbeatRequest, LeaveGroupRequest
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+
+from connect_py.api.group import GroupHandler, Joined
+from connect_py.errors import ConfigError, RetriableError
+from connect_py.kafka.security import security_settings
+from connect_py.tls import private_file, read_pkcs12
+
+log = logging.getLogger(__name__)
+
+PROTOCOL_TYPE = "connect"
+
+#: A leader is sent what every member runs; the library's own bound is 1 MB.
+_MAX_ANSWER_BYTES = 100 * 1024 * 1024
+
+#: Heartbeats after a round: the next one is often asked for right away, and members that lose nothing learn of it by their heartbeats.
+_QUICK_HEARTBEAT_MS = 250
+_QUICK_SECONDS = 5.0
+
+#: A broker that refuses credentials does so within milliseconds. An absent one may come.
+_ATTEMPT_SECONDS = 2.0
+
+#: How old the last answered heartbeat may be while this member waits for others, and how long one more may take.
+_SHOW_LIFE_SECONDS = 1.0
+_SHOW_LIFE_MS = 1000
+
+#: What does not pass by itself.
+_REFUSED = (errors.SaslAuthenticationFailedError, errors.UnsupportedSaslMechanismError)
+_FOR_GOOD = (
+    errors.GroupAuthorizationFailedError,
+    errors.InconsistentGroupProtocolError,
+    errors.InvalidGroupIdError,
+    errors.InvalidSessionTimeoutError,
+    errors.GroupMaxSizeReachedError,
+)
+
+
+class KafkaGroupClient:
+    """A `connect_py.api.group.GroupClient`.
+
+    Args:
+        properties: Java client properties of the worker.
+        group: ``group.id``.
+        session_ms: ``session.timeout.ms``.
+        heartbeat_ms: ``heartbeat.interval.ms``.
+        rebalance_ms: ``rebalance.timeout.ms``.
+        clock: of `heard`.
+
+    Raises:
+        ConfigError: a property that cannot be used.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        group: str,
+        *,
+        session_ms: int,
+        heartbeat_ms: int,
+        rebalance_ms: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._group = group
+        self._settings = client_settings(properties)
+        self._timings = {
+            "session_timeout_ms": session_ms,
+            "heartbeat_interval_ms": heartbeat_ms,
+            "max_poll_interval_ms": rebalance_ms,
+            "retry_backoff_ms": int(properties.get("retry.backoff.ms", 100)),
+            "request_timeout_ms": self._settings["request_timeout_ms"],
+        }
+        self._clock = clock
+        self._client: Any = None
+        self._coordinator: GroupCoordinator | None = None
+
+    def connect(self, handler: GroupHandler, seconds: float) -> None:
+        """Find the brokers. Raises ConfigError, RetriableError."""
+        _quiet()
+        deadline = time.monotonic() + seconds
+        while True:
+            client = KafkaNetClient(**self._settings)
+            client._net.start()
+            try:
+                client._manager.bootstrap(1000 * max(0.1, min(_ATTEMPT_SECONDS, deadline - time.monotonic())))
+                break
+            except errors.KafkaError as error:
+                refusal = next((each for each in client._manager._auth_failures.values()), None) or error
+                _close(client)
+                if isinstance(refusal, _REFUSED):
+                    raise ConfigError(
+                        f"The Kafka broker refuses this worker's credentials (security.protocol, sasl.*): {_text(refusal)}"
+                    ) from error
+                if time.monotonic() >= deadline:
+                    servers = ",".join(self._settings["bootstrap_servers"])
+                    raise RetriableError(f"No Kafka broker answered at {servers} within {seconds:g} s.") from error
+            except BaseException:
+                _close(client)
+                raise
+        self._client = client
+        self._coordinator = GroupCoordinator(
+            client,
+            handler,
+            self._clock,
+            KafkaConnectionManager(client._net, **self._settings),
+            group_id=self._group,
+            api_version=client._manager.broker_version,
+            **self._timings,
+        )
+
+    @property
+    def needs_join(self) -> bool:
+        """Whether there is a round to take part in."""
+        return self._coordinator is not None and bool(self._coordinator.need_rejoin())
+
+    @property
+    def heard(self) -> float:
+        """When the last answered heartbeat was sent; -inf while this is no member."""
+        return float("-inf") if self._coordinator is None or not self._coordinator.is_member else self._coordinator.timed.heard
+
+    def rejoin(self) -> None:
+        """Have a round of the group."""
+        if self._coordinator is not None:
+            self._coordinator.request_rejoin()
+
+    def serve(self) -> None:
+        """Show that the member's thread lives."""
+        assert self._coordinator is not None
+        try:
+            self._coordinator.poll_heartbeat()
+        except errors.KafkaError as error:  # the next join begins new heartbeats
+            log.warning("Heartbeats of the group %s ended: %s", self._group, _text(error))
+            self._coordinator.request_rejoin()
+
+    def join(self, seconds: float) -> Joined | None:
+        """Take part in a round. Raises ConfigError, RetriableError."""
+        assert self._coordinator is not None
+        try:
+            if not self._coordinator.ensure_active_group(timeout_ms=seconds * 1000):
+                self._client._net.run(self._coordinator.show_life)
+                return None
+        except _FOR_GOOD as error:
+            raise ConfigError(f"The Kafka broker does not let this worker into the group '{self._group}': {_text(error)}") from error
+        except _REFUSED as error:
+            raise ConfigError(f"The Kafka broker refuses this worker's credentials: {_text(error)}") from error
+        except errors.KafkaError as error:
+            raise RetriableError(f"The group '{self._group}' could not be joined: {_text(error)}") from error
+        return self._coordinator.take_joined()
+
+    def dismiss(self, is_dead: Callable[[str, bytes], bool], seconds: float) -> Sequence[str]:
+        """Have members leave whose processes are known to be dead. Raises RetriableError."""
+        assert self._coordinator is not None
+        try:
+            return list(self._client._net.run(self._coordinator.dismiss, is_dead, seconds))
+        except errors.KafkaError as error:
+            raise RetriableError(f"The members of the group '{self._group}' could not be looked at: {_text(error)}") from error
+
+    def leave(self, reason: str, seconds: float) -> None:
+        """Leave the group."""
+        if self._coordinator is not None:
+            with contextlib.suppress(errors.KafkaError):
+                self._coordinator.maybe_leave_group(reason, timeout_ms=seconds * 1000)
+
+    def close(self) -> None:
+        """Let the connections go."""
+        if self._coordinator is not None:
+            self._coordinator._close_heartbeat()
+            with contextlib.suppress(errors.KafkaError, OSError, RuntimeError):
+                self._client._net.run(self._coordinator._second.close)
+        client, self._client, self._coordinator = self._client, None, None
+        if client is not None:
+            _close(client)
+
+
+class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types
+    """The library's coordinator with Connect's protocol type. Its thread calls all but what `KafkaGroupClient` calls."""
+
+    def __init__(self, client: Any, handler: GroupHandler, clock: Callable[[], float], second: Any, **settings: Any) -> None:
+        super().__init__(client, **settings)
+        self.heartbeat = self.timed = _TimedHeartbeat(clock, **self.config)
+        self._handler = handler
+        self._clock = clock
+        self._second = second
+        self._second_coordinator: Any = None
+        self._joined: Joined | None = None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the coordinator has not thrown this member out, as far as it has said."""
+        return bool(self._generation.has_member_id()) and self.timed.heard > float("-inf")
+
+    def take_joined(self) -> Joined | None:
+        """Return the result of the last round, once."""
+        joined, self._joined = self._joined, None
+        return joined
+
+    async def show_life(self) -> None:
+        """Send a heartbeat while this member waits for the others of a round. A broker reads nothing more from a connection on which it
+        owes the answer to a JoinGroup request, so it goes by another one."""
+        if not self.is_member or self._clock() - self.timed.heard < _SHOW_LIFE_SECONDS:
+            return
+        try:
+            sent = self._clock()
+            request = HeartbeatRequest(
+                group_id=self.group_id,
+                generation_id=self._generation.generation_id,
+                member_id=self._generation.member_id,
+                group_instance_id=None,
+            )
+            node = await self._find_second_coordinator()
+            answer = await self._second.wait_for(self._second.send(request, node_id=node), _SHOW_LIFE_MS)
+        except (errors.KafkaError, OSError) as error:
+            log.debug("A heartbeat during a round was not answered: %s", _text(error))
+            self._second_coordinator = None
+            return
+        if errors.for_code(answer.error_code) in (errors.NoError, errors.RebalanceInProgressError):
+            self.timed.heard = max(self.timed.heard, sent)
+
+    async def _find_second_coordinator(self) -> Any:
+        if self._second_coordinator is None:
+            await self._second.wait_for(self._second.bootstrap_async(_SHOW_LIFE_MS), _SHOW_LIFE_MS)
+            request = FindCoordinatorRequest(key=self.group_id, key_type=0, coordinator_keys=[self.group_id])
+            answer = await self._second.wait_for(self._second.send(request), _SHOW_LIFE_MS)
+            found = answer.coordinators[0] if answer.coordinators else answer
+            if found.error_code:
+                raise errors.for_code(found.error_code)()
+            self._second_coordinator = self._second.cluster.add_coordinator(found, CoordinatorType.GROUP, self.group_id)
+            await self._second.wait_for(self._second.get_connection(self._second_coordinator).init_future, _SHOW_LIFE_MS)
+        return self._second_coordinator
+
+    def reset_generation(self, *arguments: Any, **named: Any) -> None:
+        """The coordinator knows this member, or its generation, no more."""
+        self.timed.heard = float("-inf")
+        super().reset_generation(*arguments, **named)
+
+    async def dismiss(self, is_dead: Callable[[str, bytes], bool], seconds: float) -> list[str]:
+        """See `GroupClient.dismiss`."""
+        if not await self.ensure_coordinator_ready_async(timeout_ms=seconds * 1000):
+            raise errors.CoordinatorNotAvailableError(self.group_id)
+        request = DescribeGroupsRequest(groups=[self.group_id], include_authorized_operations=False, max_version=5)
+        answer = await self._manager.wait_for(self._manager.send(request, node_id=self.coordinator_id), seconds * 1000)
+        group = answer.groups[0]
+        if group.error_code or group.protocol_type != PROTOCOL_TYPE:
+            return []
+        dead = [member.member_id for member in group.members if is_dead(member.client_id, _bytes(member.member_metadata))]
+        for member_id in dead:
+            identity = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason="the worker was started again")
+            leaving = LeaveGroupRequest(group_id=self.group_id, member_id=member_id, members=[identity])
+            await self._manager.wait_for(self._manager.send(leaving, node_id=self.coordinator_id), seconds * 1000)
+        return dead
+
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    def group_protocols(self) -> list[tuple[str, bytes]]:
+        return list(self._handler.offers())
+
+    def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> dict[str, bytes]:
+        offered = {member.member_id: _bytes(member.metadata) for member in members}
+        return dict(self._handler.assign(leader_id, self._generation.generation_id, protocol, offered))
+
+    async def _on_join_complete_async(self, generation: int, member_id: str, protocol: str, member_assignment_bytes: Any) -> None:
+        """The lease of what runs begins with a heartbeat that was sent after the round."""
+        self.timed.begin_quick()
+        await self._do_heartbeat()
+        self._joined = Joined(generation, member_id, protocol, _bytes(member_assignment_bytes))
+
+
+class _TimedHeartbeat(Heartbeat):  # type: ignore[misc]  # the library has no types
+    """Remembers when the last answered heartbeat was sent, and sends them more often after a round."""
+
+    def __init__(self, clock: Callable[[], float], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._clock = clock
+        self._sent = float("-inf")
+        self._quick_until = float("-inf")
+        self._usual_ms = self.config["heartbeat_interval_ms"]
+        self.heard = float("-inf")
+
+    def begin_quick(self) -> None:
+        """A round is over."""
+        self._quick_until = time.monotonic() + _QUICK_SECONDS
+        self.config["heartbeat_interval_ms"] = min(self._usual_ms, _QUICK_HEARTBEAT_MS)
+
+    def sent_heartbeat(self) -> None:
+        self._sent = self._clock()
+        if time.monotonic() > self._quick_until:
+            self.config["heartbeat_interval_ms"] = self._usual_ms
+        super().sent_heartbeat()
+
+    def received_heartbeat(self) -> None:
+        self.heard = max(self.heard, self._sent)
+        super().received_heartbeat()
+
+
+class _Forwarding(logging.Handler):
+    """Shows the library's lines at DEBUG: what matters of them is raised, or said by the membership."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("%s", record.getMessage())
+
+
+def _quiet() -> None:
+    library = logging.getLogger("kafka")
+    if not any(isinstance(handler, _Forwarding) for handler in library.handlers):
+        library.addHandler(_Forwarding())
+        library.propagate = False
+
+
+def _close(client: Any) -> None:
+    with contextlib.suppress(errors.KafkaError, OSError, RuntimeError):
+        client._net.run(client._manager.close)
+    with contextlib.suppress(errors.KafkaError, OSError, RuntimeError):
+        client._net.stop(timeout_ms=1000)
+        client._net.close()
+
+
+def _bytes(found: Any) -> bytes:
+    return b"" if found is None else bytes(found)
+
+
+def _text(error: BaseException) -> str:
+    found = str(error).strip()
+    return found or type(error).__name__
+
+
+def client_settings(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return kafka-python's settings of a connection, given Java's client properties.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
+    found: dict[str, Any] = {
+        "bootstrap_servers": [server.strip() for server in properties.get("bootstrap.servers", "localhost:9092").split(",")],
+        "client_id": properties.get("client.id", "connect"),
+        "receive_message_max_bytes": _MAX_ANSWER_BYTES,
+    }
+    numbers = (
+        ("request.timeout.ms", 40_000),
+        ("reconnect.backoff.ms", 50),
+        ("reconnect.backoff.max.ms", 1_000),
+        ("connections.max.idle.ms", 540_000),
+        ("metadata.max.age.ms", 300_000),
+    )
+    for name, default in numbers:
+        try:
+            found[name.replace(".", "_")] = int(properties.get(name, default))
+        except ValueError:
+            raise ConfigError(f"Invalid value {properties[name]} for configuration {name}: Not a number of type INT") from None
+    return found | _security(properties)
+
+
+def _security(properties: Mapping[str, str]) -> dict[str, Any]:
+    settings = security_settings(properties)
+    protocol = str(settings["security.protocol"])
+    found: dict[str, Any] = {"security_protocol": protocol}
+    if protocol.endswith("SSL"):
+        found["ssl_context"] = tls_context(settings)
+        found["ssl_check_hostname"] = found["ssl_context"].check_hostname
+    if protocol.startswith("SASL"):
+        found["sasl_mechanism"] = settings["sasl.mechanism"]
+        match settings["sasl.mechanism"]:
+            case "GSSAPI":
+                found["sasl_kerberos_service_name"] = settings["sasl.kerberos.service.name"]
+            case "OAUTHBEARER":
+                found["sasl_oauth_token_provider"] = _Tokens(settings)
+            case _:
+                found |= {"sasl_plain_username": settings["sasl.username"], "sasl_plain_password": settings["sasl.password"]}
+    return found
+
+
+def tls_context(settings: Mapping[str, object]) -> ssl.SSLContext:
+    """Return the TLS of a connection to a broker, given librdkafka's settings (`security_settings`). Raises ConfigError."""
+    context = ssl.create_default_context()
+    if settings.get("ssl.endpoint.identification.algorithm") == "none":
+        context.check_hostname = False
+    try:
+        if "ssl.ca.pem" in settings:
+            context = _trusting(context, cadata=str(settings["ssl.ca.pem"]).replace("\\n", "\n"))
+        elif "ssl.ca.location" in settings:
+            context = _trusting(context, cafile=str(settings["ssl.ca.location"]))
+        password = str(settings["ssl.key.password"]) if "ssl.key.password" in settings else None
+        if "ssl.keystore.location" in settings:
+            store = read_pkcs12(Path(str(settings["ssl.keystore.location"])).read_bytes(), str(settings["ssl.keystore.password"]))
+            _load_key(context, store.key.decode(), (store.certificate + store.others).decode(), None)
+        elif "ssl.key.pem" in settings:
+            _load_key(context, str(settings["ssl.key.pem"]), str(settings["ssl.certificate.pem"]), password)
+        elif "ssl.key.location" in settings:
+            context.load_cert_chain(str(settings["ssl.certificate.location"]), str(settings["ssl.key.location"]), password or _no_password)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise ConfigError(f"A certificate or key of ssl.* cannot be used: {error}") from None
+    return context
+
+
+def _trusting(context: ssl.SSLContext, **where: str) -> ssl.SSLContext:
+    """Trust these certificates and no others."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = context.check_hostname
+    made.load_verify_locations(**where)
+    return made
+
+
+def _no_password() -> str:
+    """OpenSSL would ask on the terminal."""
+    raise ValueError("the key is encrypted; set ssl.key.password")
+
+
+def _load_key(context: ssl.SSLContext, key: str, certificates: str, password: str | None) -> None:
+    """Load texts, which OpenSSL reads from files only."""
+    file = private_file(f"{key}\n{certificates}\n".replace("\\n", "\n").encode())
+    try:
+        context.load_cert_chain(file, None, password or _no_password)
+    finally:
+        file.unlink()
+
+
+class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
+    """Tokens of OAUTHBEARER: fetched with client id and secret (RFC 6749, section 4.4), or Kafka's unsecured ones for tests."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def token(self) -> str:
+        """Return a token. Called on the client's thread when a connection is made, which waits for the endpoint."""
+        endpoint = self._settings.get("sasl.oauthbearer.token.endpoint.url")
+        return _unsecured_token(str(self._settings["sasl.oauthbearer.config"])) if endpoint is None else self._fetch(str(endpoint))
+
+    def _fetch(self, endpoint: str) -> str:
+        import base64
+        import json
+        import urllib.parse
+        import urllib.request
+
+        client = f"{self._settings.get('sasl.oauthbearer.client.id', '')}:{self._settings.get('sasl.oauthbearer.client.secret', '')}"
+        form = {"grant_type": "client_credentials"}
+        if "sasl.oauthbearer.scope" in self._settings:
+            form["scope"] = str(self._settings["sasl.oauthbearer.scope"])
+        headers = {"Authorization": "Basic " + base64.b64encode(client.encode()).decode()}
+        request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)  # noqa: S310
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+            return str(json.load(answer)["access_token"])
+
+
+def _unsecured_token(config: str) -> str:
+    """Return a JWT without a signature (`OAuthBearerUnsecuredLoginCallbackHandler.java`), given ``principal=…``."""
+    import base64
+    import json
+
+    def part(content: Mapping[str, object]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+    now = time.time()
+    claims = {"sub": config.removeprefix("principal="), "iat": now, "exp": now + 3600}
+    return f"{part({'alg': 'none'})}.{part(claims)}."
