@@ -162,7 +162,10 @@ class OwnServer(MySqlAddress):
         )
 
     def _start(self, name: str, command: Sequence[str]) -> None:
-        own = [f"--port={self.port}", f"--socket={self._sockets / 'mysql.sock'}", f"--init-file={self._users}"]
+        # servers next to each other name their temporary files alike
+        temporary = self._folder / "tmp"
+        temporary.mkdir(exist_ok=True)
+        own = [f"--tmpdir={temporary}", f"--port={self.port}", f"--socket={self._sockets / 'mysql.sock'}", f"--init-file={self._users}"]
         self._command = (name, [*command, *own])
         self.start()
 
