@@ -119,6 +119,7 @@ class Share:
         config_offset: of the configuration that the leader saw.
         work: everything that this worker is to run.
         delay_ms: until the leader gives away what no worker runs.
+        waiting: that work, with the address of the worker that is gone; known to a leader of ours.
     """
 
     protocol: GroupProtocol
@@ -129,6 +130,7 @@ class Share:
     config_offset: int = -1
     work: Allocation = field(default_factory=Allocation)
     delay_ms: int = 0
+    waiting: Mapping[Item, str] = field(default_factory=dict)
 
     @property
     def is_leader(self) -> bool:
@@ -216,6 +218,8 @@ class Membership:
         self._offered: ClusterConfig | None = None
         self._revokes = False
         self._members = 0
+        self._waiting: Mapping[Item, str] = {}
+        self._summary = ""
         self._durations: list[float] = []
         self._last_completed: float | None = None
 
@@ -461,6 +465,8 @@ class Membership:
         assert self._work is not None
         protocol = GroupProtocol(joined.protocol)
         received = decode_assignment(joined.assignment)
+        if received.leader == joined.member_id and self._summary:
+            log.info("Rebalance %d of the group, led by this worker: %s", joined.generation, self._summary)
         if received.revoked:
             self._stop(received.revoked)
         self._is_alone = received.leader == joined.member_id and self._members == 1
@@ -475,6 +481,7 @@ class Membership:
             received.config_offset,
             self._allocation,
             received.delay_ms,
+            self._waiting if received.leader == joined.member_id else {},
         )
         self._due = time.monotonic() + received.delay_ms / 1000 if received.delay_ms > 0 else None
         with self._changed:
@@ -608,6 +615,9 @@ class Membership:
             now_ms=time.monotonic_ns() // 1_000_000,
         )
         self._members = len(members)
+        found = self._assignor.last_round if spoken is not GroupProtocol.EAGER else None
+        self._waiting = {item: found.lost[item] for item in found.waiting} if found is not None else {}
+        self._summary = found.summary() if found is not None else ""
         self._revokes = any(assignment.revoked for assignment in assignments.values())  # so those who stop something ask for another round
         return {
             member: encode_assignment(assignment, spoken) + (_OURS if states[member].details is not None else b"")

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlsplit
 
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
@@ -110,6 +111,9 @@ _POOL_SIZE = 8
 
 #: Characters of a line of a task: its own events are bounded, and those of its children are not.
 _MAX_LINE = 200_000
+
+#: What a worker that is gone may have reported last of what it ran.
+_LIVING = frozenset({"RUNNING", "PAUSED", "RESTARTING", "STOPPED"})
 
 #: How soon it is looked whether what was told to stop has ended.
 _ENDED_SECONDS = 0.01
@@ -324,6 +328,7 @@ class Applier:
         self._known = frozenset(snapshot.connectors)
         if self.assignment.is_leader:
             self._forget_statuses(snapshot)
+            self._report_lost(given)
         log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
         new = [name for name in given.work.connectors if name in self._known and not self._connectors.is_hosting(name)]
         for name in new:
@@ -340,6 +345,20 @@ class Applier:
         self.ready.set()
         for follower in self._followers:
             follower()
+
+    def _report_lost(self, given: Share) -> None:
+        """Say of work that waits for a worker that is gone that nobody runs it; under Connect it shows RUNNING until it is given away."""
+        for item, url in given.waiting.items():
+            known = self.statuses.task(*item) if isinstance(item, TaskId) else self.statuses.connector(item)
+            if known is None or known.state not in _LIVING or known.worker_id != urlsplit(url).netloc:
+                continue
+            seconds = given.delay_ms / 1000
+            trace = f"The worker {known.worker_id} is gone. Its work goes to another one in {seconds:g} s, unless it comes back.\n"
+            status = Status("UNASSIGNED", known.worker_id, given.generation, trace, known.version)
+            if isinstance(item, TaskId):
+                self.statuses.put_task(*item, status, safe=True)
+            else:
+                self.statuses.put_connector(item, status, safe=True)
 
     def _forget_statuses(self, snapshot: ClusterConfig) -> None:
         """The leader forgets what is no longer configured (`DistributedHerder.updateDeletedConnectorStatus`)."""

@@ -101,6 +101,14 @@ def counts(shown: Places) -> dict[str, int]:
     return {owner: owners.count(owner) for owner in set(owners)}
 
 
+def gone(worker: Worker, dead: Worker) -> set[str]:
+    """States of what a dead worker ran, once they say that it is gone."""
+    shown = worker.request("GET", "/connectors?expand=status").values()
+    parts = [part for one in shown for part in (one["status"]["connector"], *one["status"]["tasks"])]
+    found = [part for part in parts if part["worker_id"] == address(dead)]
+    return {part["state"] for part in found if f"The worker {address(dead)} is gone." in part.get("trace", "")} if found else set()
+
+
 def values(kafka: Kafka, topic: str) -> list[str]:
     return [json.loads(message.value())["payload"] for message in kafka.read(topic)]
 
@@ -193,6 +201,8 @@ def test_the_work_of_a_worker_that_is_killed_is_done_by_the_other(group: Group, 
     for dead, living in ((follower, leader), (leader, None)):
         rest = [worker for worker in group.workers if worker is not dead]
         dead.kill()
+        if dead is follower:
+            eventually(lambda: gone(leader, follower) == {"UNASSIGNED"}, "what nobody runs says so", 30)
         for name in "abcd":
             group.append(name, f"after {address(dead)}")
         if living is None:  # the other was started again
