@@ -99,6 +99,9 @@ class MemoryConfigStore:
 class MemoryStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` that forgets."""
 
+    def on_topics_reset(self, listener: Callable[[str], None]) -> None:
+        """Do nothing: there is no other worker."""
+
     def start(self) -> None:
         """Do nothing: there is nothing to read."""
 

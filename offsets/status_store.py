@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -262,6 +262,11 @@ class KafkaStatusStore(StatusLookups):
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False
+        self._on_topics_reset: Callable[[str], None] = lambda connector: None
+
+    def on_topics_reset(self, listener: Callable[[str], None]) -> None:
+        """Have the reader's thread call something with the connector of which any worker forgets the topics, from now on."""
+        self._on_topics_reset = listener
 
     def start(self) -> None:
         """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
@@ -340,5 +345,7 @@ class KafkaStatusStore(StatusLookups):
         try:
             with self._lock:
                 self._cache.apply(record.key, record.value)
+            if record.value is None and isinstance(place := parse_key(record.key), TopicKey):
+                self._on_topics_reset(place.connector)
         except DataError as error:
             log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)

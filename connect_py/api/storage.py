@@ -143,6 +143,10 @@ class Status:
 class StatusStore(Protocol):
     """Reported states and active topics. Writes return at once; failures are retried and logged."""
 
+    def on_topics_reset(self, listener: Callable[[str], None]) -> None:
+        """Have something called with the connector of which any worker forgets the topics, from now on."""
+        ...
+
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def flush(self, timeout: float) -> None:

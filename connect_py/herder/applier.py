@@ -237,6 +237,7 @@ class Applier:
         self.assignment.start(self)
         self.offsets.start()
         self.statuses.start()
+        self.statuses.on_topics_reset(self._on_topics_reset)
         self.configs.start(self)
         if self._leases is not None:
             self._leases.start()
@@ -408,6 +409,10 @@ class Applier:
             levels.PROCESS.set_level(namespace, level)
         else:
             log.warning("The log level %s for %s, asked for by another worker, is not known here and changes nothing", level, namespace)
+
+    def _on_topics_reset(self, connector: str) -> None:
+        """Some worker has forgotten a connector's topics: tasks that run here report theirs again (called by the status store's reader)."""
+        self.thread.post(lambda: self.tasks.forget_topics(connector), f"resetting the topics of connector {connector}")
 
     # -- on the herder's thread
 

@@ -109,6 +109,11 @@ def gone(worker: Worker, dead: Worker) -> set[str]:
     return {part["state"] for part in found if f"The worker {address(dead)} is gone." in part.get("trace", "")} if found else set()
 
 
+def topics(worker: Worker, name: str) -> list[str]:
+    found: list[str] = worker.request("GET", f"/connectors/{name}/topics")[name]["topics"]
+    return found
+
+
 def values(kafka: Kafka, topic: str) -> list[str]:
     return [json.loads(message.value())["payload"] for message in kafka.read(topic)]
 
@@ -182,6 +187,15 @@ def test_workers_share_the_work_and_each_answers_every_request(group: Group, kaf
     follower.request("PUT", "/connectors/a/resume")
     follower.wait_for("a", "RUNNING")
     eventually(lambda: kafka.count(group.topic("a")) == before + 2, "the file from its beginning", 30)
+
+    # topics in use, of tasks wherever they run
+    for name in "bcd":
+        eventually(lambda name=name: group.topic(name) in topics(follower, name), "topic", 20)
+        follower.request("PUT", f"/connectors/{name}/topics/reset")
+        assert topics(follower, name) == []
+        group.append(name, "three")
+        for worker in group.workers:
+            eventually(lambda name=name, worker=worker: topics(worker, name) == [group.topic(name)], "topic again", 20)
 
     # levels of loggers
     follower.request("PUT", "/admin/loggers/connectors.file?scope=cluster", {"level": "DEBUG"})
