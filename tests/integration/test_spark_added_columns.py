@@ -27,6 +27,8 @@ JSON = named("io.debezium.data.Json", "string")
 BINARY = base64.b64encode(b"\x05").decode()
 
 VARIABLE = struct({"scale": {"type": "int32"}, "value": {"type": "bytes"}})["fields"]
+PAIRS = {"type": "map", "keys": {"type": "int16"}, "values": {"type": "double"}}
+SPARSE = struct({"dimensions": {"type": "int16"}, "vector": PAIRS})["fields"]
 GEOMETRY = struct({"wkb": {"type": "bytes"}, "srid": {"type": "int32"}})["fields"]
 
 #: Schema, value, and what the table has of it. The first two need a newer table than one of plain columns.
@@ -68,6 +70,11 @@ TYPES: list[tuple[dict[str, Any], Any, Any]] = [
     (named("io.debezium.time.NanoDuration", "int64"), 7000, 7),
     (named("io.debezium.data.VariableScaleDecimal", "struct") | {"fields": VARIABLE}, {"scale": 1, "value": BINARY}, "0.5"),
     (named("io.debezium.data.Bits", "bytes", length="9"), BINARY, b"\x05"),
+    (
+        named("io.debezium.data.SparseDoubleVector", "struct") | {"fields": SPARSE},
+        {"dimensions": 3, "vector": [[1, 0.5]]},
+        {"dimensions": 3, "vector": {1: 0.5}},
+    ),
     *((named(f"io.debezium.data.{name}", "string"), "x", "x") for name in ("Uuid", "Xml", "Enum", "EnumSet", "Ltree", "Tsvector")),
 ]  # fmt: skip
 
