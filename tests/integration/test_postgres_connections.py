@@ -204,16 +204,16 @@ def test_a_snapshot_whose_server_falls_silent_is_taken_again_when_it_is_back(
     config = through(proxy, postgres, database, tag, snapshot_mode="initial", database_query_timeout_ms="1500")
     with postgres.connect(database) as connection:
         connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v text)")
-        connection.execute("INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 100000) g")
+        connection.execute("INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 40000) g")
         with DirectTask(config) as task:
             topic = f"pg_{tag}.public.t"
             task.poll_until(lambda: task.of(topic), what="the first rows")
             proxy.silence()
             task.poll_until(lambda: any("no row has come for" in line for line in caplog.messages), 20, "the loss to be noticed")
-            assert len({key["id"] for key, _ in task.of(topic)}) < 100_000
+            assert len({key["id"] for key, _ in task.of(topic)}) < 40_000
             proxy.resume()
             connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
-            task.poll_until(lambda: len({key["id"] for key, _ in task.of(topic)}) == 100_000, 90, "all rows")
+            task.poll_until(lambda: len({key["id"] for key, _ in task.of(topic)}) == 40_000, 90, "all rows")
 
 
 @pytest.mark.services
