@@ -11,6 +11,10 @@ from connect_py.api.record import EncodedRow
 MAX_ROWS = 2_000
 MAX_BYTES = 4_000_000
 
+#: Seconds before each further attempt at a chunk that the server refuses. The first comes at once, with the structure as it is then: a
+#: column may just have gone. Together they outlast a lock, a failover that lost a privilege, a statement timeout on a busy server.
+CHUNK_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
@@ -18,10 +22,14 @@ class Tuning:
 
     Attributes:
         batch_rows: maximum rows of a batch of the stream.
+        snapshot_rows: rows of a batch of an initial snapshot that the task itself reads; None for `rows_per_batch`.
+        chunk_pauses: seconds before each further attempt at an incremental snapshot's chunk that the server refuses.
         slot_report_seconds: how long the creation of a replication slot waits for transactions before the first warning, and between two.
     """
 
     batch_rows: int = MAX_ROWS
+    snapshot_rows: int | None = None
+    chunk_pauses: Sequence[float] = CHUNK_PAUSES
     slot_report_seconds: tuple[float, float] = (5.0, 30.0)
 
 

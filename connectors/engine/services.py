@@ -107,6 +107,7 @@ class SourceServices(ABC, Generic[R]):
                 tell=IncrementalEvents(config.topic_prefix, notifier),
                 watch=self.watch,
                 hooks=hooks,
+                pauses=tuning.chunk_pauses,
             )
         signal_table = config.raw.get("signal.data.collection", "").replace('"', "").strip()
         ignored = (signal_table, ".".join(signal_table.split(".")[-2:]))

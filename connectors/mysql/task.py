@@ -76,7 +76,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._position = MySqlOffset.load(stored) if stored else None
         reselector = Reselector(parsed.reselect, lambda: self._services.general()) if parsed.reselect is not None else None
         self._encoding = context.encoding
-        self._factory = TableFactory(parsed, context.encoding, self._headers, reselector)
+        self._factory = TableFactory(parsed, context.encoding, self._headers, reselector, self._tuning.snapshot_rows)
         self._records = None
         if parsed.flag("include.schema.changes"):
             self._records = SchemaChangeRecords(

@@ -14,6 +14,7 @@ from functools import partial
 from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
 from connect_py.errors import RetriableError
+from connectors.engine.batches import rows_per_batch
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.plugins.post_processors import Fill, NotReadError, Reselect
 from connectors.engine.relational.column_rules import ColumnFacts
@@ -69,6 +70,7 @@ class CapturedTable:
         structure: what it was built from; an equal one needs no new encoder.
         route: the route of rows and tombstones.
         keyless_route: the route of truncates.
+        batch_rows: rows of a snapshot's batch.
     """
 
     id: TableId
@@ -77,6 +79,7 @@ class CapturedTable:
     block: SourceBlock
     route: Route
     keyless_route: Route
+    batch_rows: int
 
 
 def table_of_relation(relation: Relation, table: Table[PgColumn] | None, types: dict[int, TypeInfo]) -> Table[PgColumn]:
@@ -117,6 +120,7 @@ class TableFactory:
         encoding: how rows are to look; kept as `encoding`.
         headers: the context headers of every record.
         reselector: reads again what rows of the stream do not have; None when nothing is.
+        snapshot_rows: rows of a snapshot's batch; None for as many as `rows_per_batch` says.
 
     Attributes:
         columns: each table's columns, in the structure that was built last.
@@ -128,8 +132,10 @@ class TableFactory:
         encoding: JsonEncoding,
         headers: tuple[tuple[str, str], ...],
         reselector: Reselector | None = None,
+        snapshot_rows: int | None = None,
     ) -> None:
         self._reselector = reselector
+        self._snapshot_rows = snapshot_rows
         self.columns: dict[TableId, tuple[PgColumn, ...]] = {}
         self._config = config
         self.encoding = encoding
@@ -197,6 +203,7 @@ class TableFactory:
             ),
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
+            batch_rows=self._snapshot_rows or rows_per_batch(encoder.constant_bytes),
         )
 
     def _plan_of_key(self, table: TableId, column: PgColumn, streamed: bool) -> ColumnPlan | None:

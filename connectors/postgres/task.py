@@ -76,7 +76,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         self._position = PostgresOffset.load(stored) if stored else None
         reselect = self._config.reselect
         reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
-        self._factory = TableFactory(self._config, context.encoding, self._headers, reselector)
+        self._factory = TableFactory(self._config, context.encoding, self._headers, reselector, self._tuning.snapshot_rows)
         self._maybe_services = PostgresServices(
             self._config, context, self._factory, self._general_connection, lambda: self._position, self._hooks, self._tuning
         )

@@ -170,7 +170,7 @@ def compare_event(stream: TableStream, event: Rows) -> bool:
         return False
     what = f"{stream.captured.id} {event.kind}"
     assert stream.encoded(event) == careful, what
-    fused = stream._fused_for(event)
+    fused = stream.fused_for(event)
     assert fused is not None
     if event.kind == "c":
         route = stream.captured.route

@@ -11,11 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from connectors.engine.snapshot.initial import plan
-from connectors.engine.snapshot.parallel.pool import ReaderPool
-from connectors.mysql.snapshot.resume import ResumedSnapshot
-from tests.integration.test_mysql_snapshot_resume import CHUNK, Source, finished, rows_of, source
-from tests.mysql_task import DirectMySqlTask
+from connectors.mysql.snapshot import worker
+from tests.integration.test_mysql_snapshot_resume import Source, finished, rows_of, source
+from tests.integration.test_postgres_snapshot_parallel import reader_pids
 from tests.postgres_task import fold_events
 
 pytestmark = pytest.mark.services
@@ -38,17 +36,6 @@ COLUMNS = {
     "e": ("ENUM('x', 'y,z')", "1 + {i} % 2"),
     "bits": ("BIT(9)", "{i} % 512"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MIN_CHUNK_ROWS", CHUNK)
-
-
-def pids(task: DirectMySqlTask) -> list[int]:
-    pool = task.task._running.pipeline.reader
-    assert isinstance(pool, ReaderPool)
-    return pool.pids
 
 
 def plain(events: list[Any]) -> Counter[bytes]:
@@ -79,14 +66,14 @@ def test_several_readers_give_the_events_of_one(source: Source) -> None:
     assert markers.count("first") == 1 and markers[0] == "first"
 
 
-def test_a_reader_that_dies_interrupts_the_snapshot_and_its_rest_is_read(source: Source) -> None:
+def test_a_reader_that_dies_interrupts_the_snapshot_and_its_rest_is_read(source: Source, caplog: pytest.LogCaptureFixture) -> None:
     source.make_item(2000)
     with source.task(**THREADS) as task:
         task.poll_until(lambda: rows_of(task) > 300, 60)
-        first = pids(task)
+        first = reader_pids(worker.MODULE)
         os.kill(first[0], signal.SIGKILL)
         source.execute("UPDATE item SET version = 2 WHERE id % 100 = 0", "DELETE FROM item WHERE id % 100 = 1")
-        task.poll_until(lambda: isinstance(task.task._snapshot, ResumedSnapshot) or finished(task), 60)
+        task.poll_until(lambda: "The snapshot goes on where it was interrupted" in caplog.text or finished(task), 60)
         task.poll_until(lambda: finished(task), 60)
         source.events += task.events
     assert fold_events(source.topic("item")) == source.rows("item")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
+from connectors.engine.batches import Tuning
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
 from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.snapshot import rows as table_rows
 from tests.fix_kafka import Kafka
 from tests.integration.test_postgres_snapshot_resume import goes_back_in_time
 from tests.mysql_task import DirectMariaDbTask, DirectMySqlTask, mysql_source
@@ -25,6 +25,7 @@ from tests.postgres_task import fold_events
 pytestmark = pytest.mark.services
 
 CHUNK = 100
+SMALL = Tuning(snapshot_rows=30)
 
 
 @dataclass
@@ -47,8 +48,9 @@ class Source:
         config = mysql_source(self.server, self.kafka.bootstrap, self.database, **{**settings, **more})
         config["schema.history.internal.kafka.topic"] = self.history
         if not self.mariadb:
-            return DirectMySqlTask(config, offset)
-        return DirectMariaDbTask({**config, "connector.class": "io.debezium.connector.mariadb.MariaDbConnector"}, offset)
+            return DirectMySqlTask(config, offset, tuning=SMALL)
+        config["connector.class"] = "io.debezium.connector.mariadb.MariaDbConnector"
+        return DirectMariaDbTask(config, offset, tuning=SMALL)
 
     def run_until(self, condition: Callable[[DirectMySqlTask], object], offset: Any = None, **more: str) -> Any:
         """Run a task until something holds of it; it is then gone at once, as if killed. Returns its last offset."""
@@ -81,9 +83,8 @@ class Source:
 
 
 @pytest.fixture(params=["mysql", "mariadb"])
-def source(request: pytest.FixtureRequest, kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+def source(request: pytest.FixtureRequest, kafka: Kafka) -> Iterator[Source]:
     server: MySqlAddress = request.getfixturevalue(request.param)
-    monkeypatch.setattr(table_rows, "rows_per_batch", lambda _: 30)
     name = f"rest_{uuid.uuid4().hex[:8]}"
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")

@@ -15,7 +15,6 @@ import pytest
 from connect_py.app.services.postgres import PostgresAddress
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.signal import channels
-from connectors.engine.snapshot.incremental import machine
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
@@ -497,11 +496,10 @@ def test_chunks_grow_to_the_time_that_they_may_take(source: Source) -> None:
         assert types(task).count("IN_PROGRESS") == 6 + 8
 
 
-def test_a_chunk_that_the_server_refuses_waits_for_somebody_to_look_at_it(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "PAUSES", (0.0, 0.05))
+def test_a_chunk_that_the_server_refuses_waits_for_somebody_to_look_at_it(source: Source) -> None:
     source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer); CREATE TABLE u (id integer PRIMARY KEY)")
     source.connection.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 6) g; INSERT INTO u VALUES (1)")
-    with source.task() as task:
+    with source.task(tuning=Tuning(chunk_pauses=(0.0, 0.05))) as task:
         # the largest key can be read, the chunk with the fifth row cannot
         condition = [{"data-collection": "public.t", "filter": "id = 6 OR 1 / (5 - v) > -9"}]
         source.execute("public.t", "public.u", additional_conditions=condition)

@@ -40,14 +40,11 @@ def writer(postgres: PostgresAddress, database: str) -> Iterator[psycopg.Connect
         yield connection
 
 
-def test_a_slot_can_be_created_while_our_snapshot_is_under_way(
-    postgres: PostgresAddress, database: str, tag: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_per_batch", lambda _: 100)
+def test_a_slot_can_be_created_while_our_snapshot_is_under_way(postgres: PostgresAddress, database: str, tag: str) -> None:
     with postgres.connect(database) as other:
         other.execute("CREATE TABLE item (id integer PRIMARY KEY)")
         other.execute("INSERT INTO item SELECT generate_series(1, 1000)")
-        task = started(postgres_source(postgres, database, tag))
+        task = started(postgres_source(postgres, database, tag), Tuning(snapshot_rows=100))
         try:
             batch = task.poll()
             assert batch is not None and not batch.source_offset["snapshot_completed"]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors.engine.snapshot.initial import plan
+from connect_py.app.services.process import child_pids
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
-from connectors.engine.snapshot.parallel.pool import ReaderPool
+from connectors.postgres.snapshot import worker
 from tests.integration.test_postgres_snapshot_resume import CHUNK, Source, finished, make_item, seen, source
-from tests.postgres_task import DirectTask, fold_events
+from tests.postgres_task import fold_events
 
 pytestmark = pytest.mark.services
 
@@ -21,15 +21,9 @@ THREADS = {"snapshot_max_threads": "3"}
 __all__ = ["source"]
 
 
-@pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MIN_CHUNK_ROWS", CHUNK)
-
-
-def readers(task: DirectTask) -> list[int]:
-    pool = task.task._running.pipeline.reader
-    assert isinstance(pool, ReaderPool)
-    return pool.pids
+def reader_pids(module: str) -> list[int]:
+    """Return the processes of the test's own that read chunks."""
+    return [pid for pid in child_pids(os.getpid()) if module in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
 
 
 def is_gone(pid: int) -> bool:
@@ -107,7 +101,7 @@ def test_a_reader_that_is_killed_interrupts_the_snapshot_only(source: Source) ->
     task = source.task(**THREADS, retriable_restart_connector_wait_ms="100")
     with task:
         task.poll_until(lambda: len(task.events) >= 500)
-        others = readers(task)
+        others = reader_pids(worker.MODULE)
         os.kill(others[0], signal.SIGKILL)
         task.poll_until(lambda: finished(task))
         assert all(map(is_gone, others))
@@ -119,7 +113,7 @@ def test_readers_end_with_the_task(source: Source) -> None:
     make_item(source, 2000)
     task = source.task(**THREADS)
     task.poll_until(lambda: task.events)
-    found = readers(task)
+    found = reader_pids(worker.MODULE)
     assert len(found) == 3
     task.close()
     assert all(map(is_gone, found))

@@ -6,6 +6,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +14,9 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
+from connectors.engine.batches import Tuning
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
 from connectors.postgres.position.offset import PostgresOffset
-from connectors.postgres.slot import slot
-from connectors.postgres.snapshot import rows as copy_rows
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
 
@@ -38,7 +38,8 @@ class Source:
 
     def task(self, offset: Any = None, **more: str) -> DirectTask:
         settings = {"internal_snapshot_chunk_rows": str(CHUNK), "table_include_list": r"public\..*"}
-        return DirectTask(postgres_source(self.postgres, self.database, self.tag, **{**settings, **more}), offset)
+        config = postgres_source(self.postgres, self.database, self.tag, **{**settings, **more})
+        return DirectTask(config, offset, tuning=Tuning(snapshot_rows=30))
 
     def run_until(self, condition: Callable[[DirectTask], object], offset: Any = None, **more: str) -> Any:
         """Run a task until something holds of it; it is then gone at once, as if killed. Returns its last offset."""
@@ -61,8 +62,7 @@ class Source:
 
 
 @pytest.fixture
-def source(postgres: PostgresAddress, database: str, tag: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.setattr(copy_rows, "rows_per_batch", lambda _: 30)
+def source(postgres: PostgresAddress, database: str, tag: str) -> Iterator[Source]:
     with postgres.connect(database) as connection:
         yield Source(postgres, database, tag, connection)
 
@@ -297,19 +297,35 @@ def test_a_snapshot_that_no_stream_follows_begins_anew(source: Source) -> None:
     assert [value["after"]["version"] for _, value in source.topic("item")] == [2] * 600
 
 
-def test_without_room_for_a_temporary_slot_the_end_is_right_all_the_same(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def every_slot_taken(source: Source) -> Iterator[None]:
+    """Leave the server no room for another replication slot."""
+    names: list[str] = []
+    try:
+        with suppress(psycopg.errors.ConfigurationLimitExceeded):
+            while True:
+                name = f"full_{source.tag}_{len(names)}"
+                source.connection.execute("SELECT pg_create_physical_replication_slot(%s)", (name,))
+                names.append(name)
+        yield
+    finally:
+        for name in names:
+            source.connection.execute("SELECT pg_drop_replication_slot(%s)", (name,))
+
+
+def test_without_room_for_a_temporary_slot_the_end_is_right_all_the_same(source: Source) -> None:
     make_item(source, 600)
     offset = source.run_until(seen(250))
     for id_ in (5, 210, 500):
         source.connection.execute("UPDATE item SET version = 2 WHERE id = %s", (id_,))
     source.connection.execute("DELETE FROM item WHERE id IN (6, 211, 501)")
     source.connection.execute("UPDATE item SET id = id + 1000, version = 3 WHERE id IN (7, 502)")
-    monkeypatch.setattr(slot, "export_temporary_snapshot", lambda *_, **__: None)
     source.connection.execute("INSERT INTO item VALUES (-9, 1, 'the end')")
 
     def has_streamed(task: DirectTask) -> bool:
         return finished(task) and any(key["id"] == -9 and value["op"] == "c" for _, key, value in task.events if value)
 
-    source.run_until(has_streamed, offset)
+    with every_slot_taken(source):
+        source.run_until(has_streamed, offset)
     assert fold_events(source.topic("item")) == source.rows("item")
     assert len([1 for _, value in source.topic("item") if value and value["op"] == "r"]) <= 600 + CHUNK

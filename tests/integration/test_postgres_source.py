@@ -315,10 +315,9 @@ def test_writers_during_the_snapshot_lose_and_double_nothing(runner: Runner) -> 
     assert len(set(streamed)) == len(streamed)
 
 
-def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_per_batch", lambda _: 100)
+def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner) -> None:
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a SELECT i, 0 FROM generate_series(1,1000) i")
-    runner.start()
+    runner.start(Tuning(snapshot_rows=100))
     runner.until(300)
     assert runner.context.stored is not None
     assert runner.context.stored["snapshot_completed"] is False
@@ -326,20 +325,19 @@ def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner, monke
     # rows that the first attempt has sent go away before the second one reads: only the stream can tell of them
     runner.db.execute("DELETE FROM a WHERE id <= 10")
     runner.db.execute("UPDATE a SET v = 1 WHERE id <= 20")
-    runner.start()
+    runner.start(Tuning(snapshot_rows=100))
     runner.idle()
     assert len([r for r in runner.records if r.op == "r"]) >= 990 + 300
     assert runner.folded("public.a") == runner.table("a")
 
 
-def test_a_snapshot_that_died_before_its_first_commit_converges_too(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_per_batch", lambda _: 100)
+def test_a_snapshot_that_died_before_its_first_commit_converges_too(runner: Runner) -> None:
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a SELECT i, 0 FROM generate_series(1,1000) i")
-    runner.start()
+    runner.start(Tuning(snapshot_rows=100))
     runner.until(300, commit=False)
     runner.kill()
     runner.db.execute("DELETE FROM a WHERE id <= 10")
-    runner.start()
+    runner.start(Tuning(snapshot_rows=100))
     runner.idle()
     assert runner.folded("public.a") == runner.table("a")
 

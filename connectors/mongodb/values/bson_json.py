@@ -55,22 +55,25 @@ class BsonJson:
     Attributes:
         form: the form of the values.
         comma: between members and elements: ``,`` or ``, ``.
+        walk: writes any document; raises struct.error, IndexError or ValueError where one is cut short.
+        write_value: the same for a value.
+        shapes: write documents of a shape that was seen before.
     """
 
     form: Form
     comma: str
-    _document: Walker
-    _value: ValueWriter
-    _shapes: Shapes
+    walk: Walker
+    write_value: ValueWriter
+    shapes: Shapes
 
     def document(self, data: bytes, start: int = 0) -> str:
         """Return the document that begins at `start`; what follows it in `data` is not looked at."""
-        if start == 0 and (text := self._shapes.text(data)) is not None:
+        if start == 0 and (text := self.shapes.text(data)) is not None:
             return text
         try:
-            found = escaped(self._document(data, start, len(data), 0))
+            found = escaped(self.walk(data, start, len(data), 0))
             if start == 0:
-                self._shapes.missed(data)
+                self.shapes.missed(data)
             return found
         except (struct_error, IndexError, ValueError) as error:
             raise MalformedBsonError(f"A BSON document is cut short: {error}") from error
@@ -79,7 +82,7 @@ class BsonJson:
         """Return one value of type `kind` (BSON's type byte), at `start`; `end` (default: that of `data`) is its limit."""
         try:
             stop = len(data) if end is None else end
-            text, at = self._value(kind, data, start, stop, 0)
+            text, at = self.write_value(kind, data, start, stop, 0)
         except (struct_error, IndexError, ValueError) as error:
             raise MalformedBsonError(f"A BSON value is cut short: {error}") from error
         if at > stop:

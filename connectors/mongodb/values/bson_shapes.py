@@ -243,12 +243,15 @@ class Shapes:
 
     Args:
         make: a shape of a sound document.
+
+    Attributes:
+        hits: documents that had a shape, since one was made last.
     """
 
     def __init__(self, make: Callable[[bytes], Shape | None]) -> None:
         self._make = make
         self._known: tuple[Shape, ...] = ()
-        self._hits = 0
+        self.hits = 0
         self._misses = 0
         self._patience = FIRST_PATIENCE
 
@@ -262,7 +265,7 @@ class Shapes:
             if text is not None:
                 if shape is not self._known[0]:
                     self._known = (shape, *(other for other in self._known if other is not shape))
-                self._hits += 1
+                self.hits += 1
                 return escaped(text)
         return None
 
@@ -271,9 +274,9 @@ class Shapes:
         self._misses += 1
         if self._misses < self._patience:
             return
-        pays = self._hits >= 16 * self._misses or self._patience == FIRST_PATIENCE
+        pays = self.hits >= 16 * self._misses or self._patience == FIRST_PATIENCE
         self._patience = FIRST_PATIENCE + 1 if pays else min(self._patience * 4, LONGEST_PATIENCE)
-        kept = self._known[: MAX_SHAPES - 1] if self._hits >= self._misses else ()
+        kept = self._known[: MAX_SHAPES - 1] if self.hits >= self._misses else ()
         shape = self._make(data)
         self._known = kept if shape is None else (shape, *kept)
-        self._hits = self._misses = 0
+        self.hits = self._misses = 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
 from connect_py.errors import DataError
+from connectors.engine.batches import rows_per_batch
 from connectors.engine.encode.plan import ColumnPlan, Text
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.plugins.post_processors import Fill, NotReadError, Reselect
@@ -100,6 +101,7 @@ class CapturedTable:
         meanings: what the reader of the log needs to know of each column there.
         route: of rows and tombstones.
         keyless_route: of truncates.
+        batch_rows: rows of a snapshot's batch.
         fill: fills in the new rows of the stream, their texts being those of `indexes`; None where nothing is read again.
     """
 
@@ -112,6 +114,7 @@ class CapturedTable:
     block: SourceBlock
     route: Route
     keyless_route: Route
+    batch_rows: int
     fill: Fill | None = None
 
 
@@ -121,6 +124,7 @@ class TableFactory:
     Args:
         headers: the context headers of every record.
         reselector: reads again what rows of the stream do not have; None when nothing is.
+        snapshot_rows: rows of a snapshot's batch; None for as many as `rows_per_batch` says.
     """
 
     def __init__(
@@ -129,8 +133,10 @@ class TableFactory:
         encoding: JsonEncoding,
         headers: tuple[tuple[str, str], ...],
         reselector: Reselector | None = None,
+        snapshot_rows: int | None = None,
     ) -> None:
         self._reselector = reselector
+        self._snapshot_rows = snapshot_rows
         self._config = config
         self._encoding = encoding
         self._naming = TopicNaming.from_config(config.raw, "default")
@@ -187,6 +193,7 @@ class TableFactory:
             ),
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
+            batch_rows=self._snapshot_rows or rows_per_batch(encoder.constant_bytes),
             fill=fill,
         )
 

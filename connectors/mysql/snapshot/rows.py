@@ -12,7 +12,7 @@ from contextlib import nullcontext
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
-from connectors.engine.batches import MAX_BYTES, rows_per_batch
+from connectors.engine.batches import MAX_BYTES
 from connectors.engine.encode.fused import FusedRows
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Encode, Marker
@@ -110,7 +110,7 @@ def select_rows(
     # the server says with the beginning of its answer whether it has the columns
     with retry_altered_table(table.id) if changes_pass and statement is None else nullcontext():
         result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.indexes))  # noqa: S608  # quoted names; an override is the user's own
-    most = rows_per_batch(table.encoder.constant_bytes)
+    most = table.batch_rows
     while rows := result.packets(most, MAX_BYTES)[0]:
         yield rows
         del rows

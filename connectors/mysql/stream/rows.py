@@ -113,7 +113,7 @@ class TableStream:
         Returns:
             None where they have to be read row by row.
         """
-        fused = self._fused_for(event)
+        fused = self.fused_for(event)
         if fused is None:
             return None
         captured = self.captured
@@ -121,7 +121,7 @@ class TableStream:
 
     def encoded(self, event: Rows) -> list[Encoded]:
         """Return keys and objects of all images: one a row, of updates before and after. Raises as `images`, and DataError."""
-        fused = self._fused_for(event)
+        fused = self.fused_for(event)
         if fused is not None:
             found = fused.images(event.body)
             if found is not None and (event.kind != "u" or not len(found) % 2):
@@ -136,7 +136,7 @@ class TableStream:
             return images
         return [[texts[index] for index in indexes] for texts in images]
 
-    def _fused_for(self, event: Rows) -> FusedRows | None:
+    def fused_for(self, event: Rows) -> FusedRows | None:
         """Return the function for rows that are whole; None where values are to be filled in."""
         captured = self.captured
         if event.partial or (captured.fill is not None and event.kind != "d"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from connectors.engine.batches import MAX_BYTES, rows_per_batch
+from connectors.engine.batches import MAX_BYTES
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Encode, Marker
 from connectors.postgres.server.connection import Connection, quote_name
@@ -57,7 +57,7 @@ def copy_rows(connection: Connection, table: CapturedTable, *, where: str = "", 
     if statement is not None:
         name = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
     connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
-    most = rows_per_batch(table.encoder.constant_bytes)
+    most = table.batch_rows
     silent_seconds = 0.0
     has_ended = False
     while not has_ended:

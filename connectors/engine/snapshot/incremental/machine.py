@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connectors.engine.batches import CHUNK_PAUSES
 from connectors.engine.java_object import StoredKey
 from connectors.engine.notifications import IncrementalEvents, ScanStatus
 from connectors.engine.signal.records import DEFECTS
@@ -46,10 +47,6 @@ log = logging.getLogger(__name__)
 WIDEST = 32
 #: By how much one chunk's size may differ from the next one's.
 _STEP = 2.0
-
-#: Seconds before each further attempt at a chunk that the server refuses. The first comes at once, with the structure as it is then: a
-#: column may just have gone. Together they outlast a lock, a failover that lost a privilege, a statement timeout on a busy server.
-PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)
 
 
 class ChunkSize:
@@ -81,10 +78,12 @@ class Retries:
 
     Args:
         clock: monotonic seconds.
+        pauses: seconds before each further attempt.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, pauses: Sequence[float] = CHUNK_PAUSES) -> None:
         self._clock = clock
+        self._pauses = pauses
         self._failures = 0
         self._not_before = 0.0
 
@@ -95,10 +94,10 @@ class Retries:
 
     def failed(self) -> bool:
         """Note that an attempt failed. Returns whether there is another one; the count starts over when there is none."""
-        if self._failures >= len(PAUSES):
+        if self._failures >= len(self._pauses):
             self.reset()
             return False
-        self._not_before = self._clock() + PAUSES[self._failures]
+        self._not_before = self._clock() + self._pauses[self._failures]
         self._failures += 1
         return True
 
@@ -125,6 +124,7 @@ class IncrementalSnapshot(Generic[R]):
         hooks: points for races, in tests.
         chunk_seconds: how long a chunk should take; 0 leaves chunks at one size.
         clock: monotonic seconds.
+        pauses: seconds before each further attempt at a chunk that the server refuses.
     """
 
     def __init__(
@@ -139,6 +139,7 @@ class IncrementalSnapshot(Generic[R]):
         hooks: SnapshotHooks | None = None,
         chunk_seconds: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        pauses: Sequence[float] = CHUNK_PAUSES,
     ) -> None:
         self._watch = watch
         self._reader = reader
@@ -148,7 +149,7 @@ class IncrementalSnapshot(Generic[R]):
         self._hooks = hooks or SnapshotHooks()
         self._clock = clock
         self._size = ChunkSize(chunk_size, chunk_seconds)
-        self._retries = Retries(clock)
+        self._retries = Retries(clock, pauses)
         self._window: Window[R] = Window()
         self._queue = IncrementalQueue(reader.names)
         self._losses = 0

@@ -56,6 +56,7 @@ class ChunkPlan(Generic[T]):
         whole: names of tables that are read in one go, such as those that a statement of the user's stands for.
         chunk_rows: as `CHUNK_ROWS`.
         readers: how many chunks are read at the same time; a table is cut into `chunks_each` for each reader where it is not larger.
+        min_chunk_rows: as `MIN_CHUNK_ROWS`.
 
     Attributes:
         chunk_rows: as given.
@@ -71,6 +72,7 @@ class ChunkPlan(Generic[T]):
         chunk_rows: int = CHUNK_ROWS,
         readers: int = 1,
         chunks_each: int = 1,
+        min_chunk_rows: int = MIN_CHUNK_ROWS,
     ) -> None:
         self._tables = tables
         self._cuts = cuts
@@ -78,6 +80,7 @@ class ChunkPlan(Generic[T]):
         self._whole = whole
         self.chunk_rows = chunk_rows
         self._readers = readers
+        self._min_chunk_rows = min_chunk_rows
         self._parts = readers * chunks_each
 
     @classmethod
@@ -112,7 +115,7 @@ class ChunkPlan(Generic[T]):
         """Return how many rows a chunk of the table should have."""
         if self._readers == 1:
             return self.chunk_rows
-        return max(min(MIN_CHUNK_ROWS, self.chunk_rows), min(self.chunk_rows, self._cuts.rows(table) // self._parts))
+        return max(min(self._min_chunk_rows, self.chunk_rows), min(self.chunk_rows, self._cuts.rows(table) // self._parts))
 
     def count(self) -> int:
         """Estimate how many chunks there will be, as far as they could be read at the same time."""

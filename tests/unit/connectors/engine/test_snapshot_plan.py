@@ -59,10 +59,9 @@ def test_a_table_that_a_statement_stands_for_is_one_chunk() -> None:
     assert [(chunk.table, chunk.range == WHOLE) for chunk in plan.chunks()] == [("a", True), ("b", False), ("b", False), ("b", False)]
 
 
-def test_several_readers_get_smaller_chunks_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.engine.snapshot.initial.plan.MIN_CHUNK_ROWS", 5)
+def test_several_readers_get_smaller_chunks_of_a_large_table() -> None:
     rows = Rows({"a": list(range(80))})
-    plan = ChunkPlan(["a"], rows, SnapshotProgress(), chunk_rows=50, readers=4, chunks_each=2)
+    plan = ChunkPlan(["a"], rows, SnapshotProgress(), chunk_rows=50, readers=4, chunks_each=2, min_chunk_rows=5)
     assert plan.rows_of_chunk("a") == 10
     assert [len(rows.of("a", chunk.range)) for chunk in plan.chunks()] == [10] * 8 + [0]
     assert plan.count() == 9

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_py.errors import FatalTaskError, RetriableError
-from connectors.engine.snapshot.incremental.machine import PAUSES, WIDEST, ChunkSize
+from connectors.engine.batches import CHUNK_PAUSES
+from connectors.engine.snapshot.incremental.machine import WIDEST, ChunkSize
 from connectors.engine.snapshot.incremental.offset import IncrementalOffset, WantedCollection
 from connectors.engine.snapshot.incremental.window import Window
 from tests.snapshot_run import OPERATIONS, Operation, Run, Table, stored
@@ -84,7 +85,7 @@ def test_the_topic_is_the_table_after_restarts_and_lost_connections(
     assert run.topic == table.rows
 
 
-@pytest.mark.parametrize("refusals", [[], [True], [True, False, True], [False, *[True] * len(PAUSES)]])
+@pytest.mark.parametrize("refusals", [[], [True], [True, False, True], [False, *[True] * len(CHUNK_PAUSES)]])
 def test_a_chunk_that_is_refused_is_read_again(refusals: list[bool]) -> None:
     table = Table(rows={1: 1, 2: 2, 3: 3}, failures=[FatalTaskError("refused") if refused else None for refused in refusals])
     run = Run(table, 1)
@@ -96,7 +97,7 @@ def test_a_chunk_that_is_refused_is_read_again(refusals: list[bool]) -> None:
 
 
 def test_a_chunk_that_is_refused_for_good_pauses_the_snapshot_until_somebody_has_looked_at_it() -> None:
-    attempts = 1 + len(PAUSES)
+    attempts = 1 + len(CHUNK_PAUSES)
     table = Table(rows={1: 1, 2: 2, 3: 3}, failures=[None, *[FatalTaskError("refused")] * (2 * attempts)])
     run = Run(table, 1)
     run.snapshot.begin("s", ["s.t", "s.u"])
@@ -115,7 +116,7 @@ def test_a_chunk_that_is_refused_for_good_pauses_the_snapshot_until_somebody_has
 
 
 def test_a_collection_whose_chunk_is_refused_can_be_stopped() -> None:
-    table = Table(rows={1: 1, 2: 2}, failures=[FatalTaskError("refused")] * (1 + len(PAUSES)))
+    table = Table(rows={1: 1, 2: 2}, failures=[FatalTaskError("refused")] * (1 + len(CHUNK_PAUSES)))
     run = Run(table, 1)
     run.snapshot.begin("s", ["s.t", "s.other"])
     for _ in range(60):

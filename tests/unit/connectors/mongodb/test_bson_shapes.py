@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from json.encoder import encode_basestring
 from random import Random
 from typing import Any
 
@@ -12,10 +13,9 @@ import bson
 import pytest
 from bson import Int64, ObjectId
 
-from connectors.mongodb.values import bson_json as module
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError, scalar_texts
 from connectors.mongodb.values.bson_json import BsonJson, bson_json
-from connectors.mongodb.values.bson_shapes import MAX_FIELDS, Shape, Shapes, shape_of
+from connectors.mongodb.values.bson_shapes import FIRST_PATIENCE, MAX_FIELDS, Shape, Shapes, shape_of
 from tests.bson_documents import document
 from tests.unit.connectors.mongodb.test_bson_json import mutated
 
@@ -25,20 +25,21 @@ EVERY_FORM = pytest.mark.parametrize(("form", "comma"), FORMS, ids=["strict", "c
 
 
 def made(writer: BsonJson, data: bytes) -> Shape | None:
-    return shape_of(data, scalar_texts(writer.form, writer.comma), writer.comma, module._quoted, writer._value)
+    return shape_of(data, scalar_texts(writer.form, writer.comma), writer.comma, encode_basestring, writer.write_value)
 
 
 def slow(writer: BsonJson, data: bytes) -> str | None:
     """The slow way's text; None for bytes that it refuses."""
     try:
-        return BsonJson(writer.form, writer.comma, writer._document, writer._value, Shapes(lambda _: None)).document(data)
+        return BsonJson(writer.form, writer.comma, writer.walk, writer.write_value, Shapes(lambda _: None)).document(data)
     except MalformedBsonError:
         return None
 
 
 def quick(shape: Shape, data: bytes) -> str | None:
-    shapes = Shapes(lambda _: None)
-    shapes._known = (shape,)
+    shapes = Shapes(lambda _: shape)
+    for _ in range(FIRST_PATIENCE):
+        shapes.missed(data)
     return shapes.text(data)
 
 
@@ -74,7 +75,7 @@ def test_documents_of_one_shape_take_the_quick_way(form: Form, comma: str) -> No
         fields |= {"in": {"a": "x" * number, "tags": ["t"] * number, "last": None}, "end": "100%"}
         data = bson.encode(fields)
         assert writer.document(data) == slow(writer, data)
-    assert writer._shapes._hits > 40
+    assert writer.shapes.hits > 40
 
 
 def test_a_text_that_looks_like_the_next_field_is_no_next_field() -> None:
