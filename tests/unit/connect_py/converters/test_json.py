@@ -256,7 +256,7 @@ def compound(children):
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.recursive(LEAVES, compound, max_leaves=6), st.booleans())
 def test_every_value_reads_back_as_it_was_with_its_schema(pair, numeric):
     schema, value = pair

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.group.balance import deal, hand_out, surplus
@@ -51,7 +51,6 @@ def test_dealing_looks_at_turns_only() -> None:
 SIZES = st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.integers(0, 12), min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(SIZES, st.integers(0, 20))
 def test_giving_up_and_handing_out_makes_shares_equal_with_the_fewest_moves(sizes: dict[str, int], created: int) -> None:
     loads = lists(**sizes)

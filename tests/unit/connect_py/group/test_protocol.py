@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError, DataError
@@ -205,7 +205,6 @@ def same_work(one: Allocation, other: Allocation) -> bool:
     return one.connectors == other.connectors and sorted(one.tasks) == sorted(other.tasks)
 
 
-@settings(deadline=None)
 @given(ASSIGNMENTS, st.sampled_from([COMPATIBLE, SESSIONED]))
 def test_assignments_come_back_as_they_were(assignment: GroupAssignment, protocol: GroupProtocol) -> None:
     data = encode_assignment(assignment, protocol)
@@ -217,7 +216,6 @@ def test_assignments_come_back_as_they_were(assignment: GroupAssignment, protoco
     assert encode_assignment(decoded, protocol) == data
 
 
-@settings(deadline=None)
 @given(
     st.builds(
         WorkerState,
@@ -237,7 +235,6 @@ def test_states_come_back_as_they_were(state: WorkerState, protocol: GroupProtoc
     assert encode_metadata(decoded, protocol) == data
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60) | st.binary(max_size=30).map(lambda tail: encode_metadata(WorkerState(URL, 4), SESSIONED)[:-4] + tail))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for decode in (decode_metadata, decode_assignment):

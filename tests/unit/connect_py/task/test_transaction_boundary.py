@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.api.record import SourceRecord
@@ -148,7 +148,6 @@ def test_steps_of_a_decision(decision: Decision, is_open: bool, has_offsets: boo
     assert steps(decision, is_open=is_open, has_offsets=has_offsets) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(Decision), st.integers(0, 2))))
 def test_records_and_their_offsets_end_together(history: list[tuple[Decision, int]]) -> None:
     """Steps suit the producer in every state, and the offsets that are stored are those of records that were committed or dropped."""

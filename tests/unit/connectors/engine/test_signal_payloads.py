@@ -114,7 +114,7 @@ class Source:
         assert run.topic == run.table.rows
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(st.tuples(st.sampled_from(TYPES), DATA), min_size=1, max_size=4), st.booleans())
 @example([("stop-snapshot", '{"data-collections":["s.("]}')], True)
 @example([("execute-snapshot", '{"data-collections":["\\ud800"]}')], True)
@@ -132,7 +132,7 @@ def test_no_signal_of_any_content_stops_the_stream(signals: list[tuple[str, str 
 
 @pytest.mark.parametrize("type_", TYPES)
 @given(data=DATA)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_type_of_signal_takes_any_data_while_a_snapshot_runs(type_: str, data: str | None) -> None:
     source = Source()
     source.run.snapshot.begin("s", ["s.t", "s.other"])
@@ -184,7 +184,7 @@ def test_rest_refuses_a_stop_with_a_malformed_name() -> None:
 
 
 @given(DATA, st.sampled_from([None, ""]))
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_document_is_a_signal_that_can_be_written_or_refused(text: str | None, default_id: str | None) -> None:
     try:
         found = parse_document(text or "", "kafka", default_id=default_id)
@@ -194,7 +194,7 @@ def test_a_document_is_a_signal_that_can_be_written_or_refused(text: str | None,
 
 
 @given(st.lists(st.one_of(st.binary(max_size=30), DATA.map(lambda text: (text or "").encode("utf-8", "surrogatepass"))), max_size=4))
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture])
 def test_a_good_line_of_the_signal_file_is_read_whatever_is_around_it(tmp_path: Path, lines: Sequence[bytes]) -> None:
     file = tmp_path / "signals"
     good = json.dumps({"id": "good", "type": "log", "data": {"message": "é\u2028x"}}, ensure_ascii=False).encode()

@@ -725,7 +725,7 @@ def taken(way: Way, table: Table) -> bool:
     return found is not None
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, suppress_health_check=list(HealthCheck))
 @given(postgres_tables() | mysql_tables())
 def test_all_ways_give_the_same_bytes(table: Table) -> None:
     for way in WAYS:

@@ -87,7 +87,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("binlog_filename", "binlog_position", "gtid_set"), JSON)))
 def test_any_data_is_a_place_that_a_server_can_be_asked_for_or_is_refused(data: dict[str, object]) -> None:
     try:
