@@ -24,6 +24,8 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 CORS_METHODS = ("GET", "POST", "HEAD")
 #: A herder that waits for its thread answers by itself, with what the thread is busy with; it must have the first word.
 _GRACE_SECONDS = 1.0
+#: Jetty's idle timeout.
+BODY_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class RestConfig:
         metrics_listeners: where `/metrics` is served (`metrics.listeners`): None means with the rest, none at all means nowhere.
         auth: who may call the main listeners; None means everybody.
         max_body_bytes: a longer request gets 413.
+        body_seconds: after which a client that sends nothing of its request's body gets 408.
         request_seconds: after which a request gets a 500, regardless of what it waits for.
         loggers: what ``/admin/loggers`` shows and changes.
         header_rules: headers of every answer of the main listeners (`response.http.headers.config`).
@@ -51,6 +54,7 @@ class RestConfig:
     metrics_listeners: tuple[Listener, ...] | None = None
     auth: BasicAuth | None = None
     max_body_bytes: int = MAX_BODY_BYTES
+    body_seconds: float = BODY_SECONDS
     request_seconds: float = REQUEST_TIMEOUT_SECONDS + _GRACE_SECONDS
     header_rules: tuple[HeaderRule, ...] = ()
     cors_origins: tuple[str, ...] = ()

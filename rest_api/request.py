@@ -26,8 +26,6 @@ from connect_py.errors import BadRequestError, RestError
 from rest_api.compat.jaxrs import FirstValues, boolean_of, integer_of
 from rest_api.models import json_response
 
-#: Jetty's idle timeout: a client that has sent nothing of its body for so long is not waited for.
-_IDLE_SECONDS = 30.0
 #: Deeper than any body of Connect's, and far less than what would exhaust the parser.
 _MAX_DEPTH = 100
 #: A longer body is parsed on a thread, so that other requests get their answers meanwhile.
@@ -66,7 +64,7 @@ class ConnectRequest(Request):
 
     async def take(self, *, required: bool, numbers_as_text: bool) -> None:
         """Read and parse the body. Raises RestError."""
-        self.sent = await read_body(self, self.app.state.config.max_body_bytes)
+        self.sent = await read_body(self, self.app.state.config.max_body_bytes, self.app.state.config.body_seconds)
         if self.sent.strip():
             read = functools.partial(parse, self.sent, numbers_as_text=numbers_as_text)
             self._parsed = read() if len(self.sent) <= _SHORT_BYTES else await anyio.to_thread.run_sync(read)
@@ -122,20 +120,20 @@ def _answering(endpoint: Callable[..., Any], status: int) -> Callable[..., Corou
     return run
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """Read the body, of at most `limit` bytes. Raises RestError."""
+async def read_body(request: Request, limit: int, seconds: float) -> bytes:
+    """Read the body, of at most `limit` bytes, of which something comes at least every `seconds`. Raises RestError."""
     body = bytearray()
     chunks = request.stream().__aiter__()
     try:
         while True:
-            async with asyncio.timeout(_IDLE_SECONDS):
+            async with asyncio.timeout(seconds):
                 body += await anext(chunks)
             if len(body) > limit:
                 raise RestError(f"The request's body is longer than {limit} bytes, the most that this worker takes.", 413)
     except StopAsyncIteration:
         pass
     except TimeoutError:
-        raise RestError(f"The request's body did not come: nothing of it for {_IDLE_SECONDS:.0f} s.", 408) from None
+        raise RestError(f"The request's body did not come: nothing of it for {seconds:.0f} s.", 408) from None
     except ClientDisconnect:
         raise BadRequestError("The client went away before its request was complete.") from None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -56,6 +56,7 @@ class _StrictBuffer(ReceiveBuffer):
 class HttpProtocol(H11Protocol):
     """HTTP/1.1 with a limit on the time and the form of a request's head."""
 
+    head_seconds = HEAD_SECONDS
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as H11Protocol has it
@@ -79,7 +80,7 @@ class HttpProtocol(H11Protocol):
 
     def _wait(self) -> None:
         if self._patience is None:
-            self._patience = self.loop.call_later(HEAD_SECONDS, self._cut_off)
+            self._patience = self.loop.call_later(self.head_seconds, self._cut_off)
 
     def _stop_waiting(self) -> None:
         if self._patience is not None:
@@ -106,13 +107,15 @@ class Server:
     Args:
         listeners: of the API.
         admin_listeners: of `/admin` alone.
+        head_seconds: after which a client without a request's whole head is cut off.
 
     Attributes:
         urls: the API's addresses with their real ports, once bound.
         admin_urls: those of the admin listeners.
     """
 
-    def __init__(self, listeners: Sequence[Listener], admin_listeners: Sequence[Listener] = ()) -> None:
+    def __init__(self, listeners: Sequence[Listener], admin_listeners: Sequence[Listener] = (), head_seconds: float = HEAD_SECONDS) -> None:
+        self._head_seconds = head_seconds
         self._listeners = list(listeners)
         self._admin_listeners = list(admin_listeners)
         self._bound: list[tuple[socket.socket, ssl.SSLContext | None, bool]] = []
@@ -175,7 +178,7 @@ class Server:
         for (tls, admin), sockets in groups.items():
             chosen = admin_app if admin else app
             if chosen is not None:
-                served.append((uvicorn.Server(_config(chosen, tls)), sockets))
+                served.append((uvicorn.Server(_config(chosen, tls, self._head_seconds)), sockets))
         self._servers = [server for server, _ in served]
         self._thread = threading.Thread(target=self._run, args=(served, on_end), name="rest-server", daemon=True)
         self._thread.start()
@@ -222,7 +225,7 @@ class Server:
             bound.close()
 
 
-def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
+def _config(app: ASGIApp, tls: ssl.SSLContext | None, head_seconds: float) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_config=None,
@@ -230,7 +233,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
         server_header=False,
         lifespan="on",
         ws="none",
-        http=HttpProtocol,
+        http=type("HttpProtocol", (HttpProtocol,), {"head_seconds": head_seconds}),
         proxy_headers=False,
         h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

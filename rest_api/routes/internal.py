@@ -15,6 +15,7 @@ from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
 from connect_py.herder.session_key import InternalSignature
 from rest_api.bodies import config_map
+from rest_api.config import RestConfig
 from rest_api.request import Connector, ConnectRoute, parse, read_body
 
 #: `InternalRequestSignature.java`
@@ -46,8 +47,9 @@ def internal_routes(herder: Herder) -> APIRouter:
 
 async def _read_signed(request: Request) -> bytes:
     is_signed = _MAC in request.headers and _ALGORITHM in request.headers
-    limit: int = request.app.state.config.max_body_bytes
-    return await read_body(request, limit if is_signed else min(limit, _MAX_UNSIGNED_BYTES))
+    config: RestConfig = request.app.state.config
+    limit = config.max_body_bytes
+    return await read_body(request, limit if is_signed else min(limit, _MAX_UNSIGNED_BYTES), config.body_seconds)
 
 
 SignedBody = Annotated[bytes, Depends(_read_signed)]

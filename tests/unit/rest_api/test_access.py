@@ -16,8 +16,6 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from connect_py.app.services.memory_herder import MemoryHerder
 from connect_py.errors import ConfigError
 from rest_api import RestConfig, Server, create_admin_app, create_app
-from rest_api import request as body_module
-from rest_api import server as protocol
 from rest_api.basic_auth import BasicAuth
 from rest_api.compat.jaas import EXTENSION, jaas_path, parse_jaas
 from rest_api.listeners import openssl_cipher, parse_listeners
@@ -58,11 +56,11 @@ def started():
     """Starts workers' REST servers from worker properties; returns (port of the first listener, port of the first admin listener)."""
     servers = []
 
-    def start(properties, herder=None, environment=None, **settings):
+    def start(properties, herder=None, environment=None, head_seconds=30, **settings):
         config = RestConfig.from_worker(properties, environment or {})
         for name, value in settings.items():
             object.__setattr__(config, name, value)
-        server = Server(config.listeners, config.admin_listeners or ())
+        server = Server(config.listeners, config.admin_listeners or (), head_seconds)
         herder = herder or MemoryHerder()
         server.start(create_app(herder, config), create_admin_app(herder, config))
         servers.append(server)
@@ -413,26 +411,23 @@ def test_a_request_that_waits_too_long_gets_its_answer_and_the_server_goes_on(st
     gate.set()
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(started, monkeypatch):
-    monkeypatch.setattr(body_module, "_IDLE_SECONDS", 0.2)
-    (port,) = started({"listeners": "http://127.0.0.1:0"})
+def test_a_body_that_does_not_come_is_not_waited_for(started):
+    (port,) = started({"listeners": "http://127.0.0.1:0"}, body_seconds=0.2)
     with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
         raw.sendall(b"POST /connectors HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
         assert raw.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_client_that_says_nothing_or_half_a_head_is_cut_off(started, monkeypatch):
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
-    (port,) = started({"listeners": "http://127.0.0.1:0"})
+def test_a_client_that_says_nothing_or_half_a_head_is_cut_off(started):
+    (port,) = started({"listeners": "http://127.0.0.1:0"}, head_seconds=0.3)
     for said in (b"", b"GET / HT"):
         with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
             raw.sendall(said)
             assert raw.recv(1000) == b""
 
 
-def test_a_connection_that_is_used_again_is_not_cut_off(started, monkeypatch):
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
-    (port,) = started({"listeners": "http://127.0.0.1:0"})
+def test_a_connection_that_is_used_again_is_not_cut_off(started):
+    (port,) = started({"listeners": "http://127.0.0.1:0"}, head_seconds=0.3)
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     ended = time.monotonic() + 0.9
     while time.monotonic() < ended:

@@ -1,5 +1,6 @@
 """The REST API over a herder in memory: statuses, headers and bodies as Kafka Connect 4.3 gives them."""
 
+import asyncio
 import json
 import logging
 import re
@@ -445,11 +446,11 @@ def test_request_ids_are_kept_or_made(client):
     assert len(made) == 16
 
 
-def test_a_defect_is_500_without_its_text_and_the_log_has_it(client, herder, monkeypatch, caplog):
+def test_a_defect_is_500_without_its_text_and_the_log_has_it(client, herder, caplog):
     def broken():
         raise KeyError("a secret detail")
 
-    monkeypatch.setattr(herder, "connectors", broken)
+    herder.connectors = broken
     answer = client("GET", "/connectors")
     assert answer.status == 500
     assert "secret" not in answer.body["message"]
@@ -461,11 +462,11 @@ def test_a_defect_is_500_without_its_text_and_the_log_has_it(client, herder, mon
     ("error", "status"),
     [(ConflictError("rebalance"), 409), (ConfigError("bad"), 400), (ConnectError("The value is expected to be a Long"), 500)],
 )
-def test_errors_of_the_herder_have_their_status_and_text(client, herder, monkeypatch, error, status):
+def test_errors_of_the_herder_have_their_status_and_text(client, herder, error, status):
     def refuse():
         raise error
 
-    monkeypatch.setattr(herder, "connectors", refuse)
+    herder.connectors = refuse
     assert client("GET", "/connectors").error == (status, str(error))
 
 
@@ -497,7 +498,7 @@ def test_every_operation_is_described_with_its_answers_and_refusals(client):
     assert "securitySchemes" not in described["components"]
 
 
-def test_slow_requests_do_not_keep_others_waiting(client, herder, monkeypatch):
+def test_slow_requests_do_not_keep_others_waiting(client, herder):
     gate, waiting = threading.Event(), threading.Semaphore(0)
 
     def slow():
@@ -505,7 +506,7 @@ def test_slow_requests_do_not_keep_others_waiting(client, herder, monkeypatch):
         assert gate.wait(30)
         return []
 
-    monkeypatch.setattr(herder, "connectors", slow)
+    herder.connectors = slow
     threads = [threading.Thread(target=client, args=("GET", "/connectors")) for _ in range(60)]
     for thread in threads:
         thread.start()
@@ -581,11 +582,18 @@ def test_a_server_that_ends_by_itself_says_so_and_one_that_is_stopped_does_not()
     for by_itself in (True, False):
         ended = threading.Event()
         server = Server(parse_listeners(["http://127.0.0.1:0"]))
-        server.start(create_app(MemoryHerder(), RestConfig()), on_end=ended.set)
+        app = create_app(MemoryHerder(), RestConfig())
+
+        async def ends_its_loop_when_asked(scope, receive, send, app=app):
+            if scope["type"] == "http":
+                asyncio.get_running_loop().stop()
+            await app(scope, receive, send)
+
+        (url,) = server.start(ends_its_loop_when_asked, on_end=ended.set)
         if by_itself:
-            for served in server._servers:
-                served.should_exit = True
-            assert ended.wait(10)
+            with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10) as raw:
+                raw.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert ended.wait(10)
         server.stop()
         assert ended.is_set() is by_itself
 
