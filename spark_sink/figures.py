@@ -154,7 +154,7 @@ class _Table:
     applied: dict[TopicPartition, int] = field(default_factory=dict)
 
 
-class _Backlog:
+class Backlog:
     """A partition's records that are not applied.
 
     Each observation of the log: where it ended, when that was, and when the previous observation was, which had not seen these records;
@@ -214,7 +214,7 @@ class SinkFigures:
     _tables: dict[str, _Table] = field(default_factory=dict)
     _session_began: float | None = None
     _positions: dict[TopicPartition, int] = field(default_factory=dict)
-    _backlogs: dict[TopicPartition, _Backlog] = field(default_factory=dict)
+    _backlogs: dict[TopicPartition, Backlog] = field(default_factory=dict)
 
     def session_starts(self) -> None:
         """Note that Spark is being started."""
@@ -231,7 +231,7 @@ class SinkFigures:
             position, before = positions.get(partition, start), self._positions.get(partition, 0)
             self._positions[partition] = position
             if (backlog := self._backlogs.get(partition)) is None:
-                backlog = self._backlogs[partition] = _Backlog()
+                backlog = self._backlogs[partition] = Backlog()
             if position < before:
                 backlog.set_back()
                 for table in self._tables.values():

@@ -26,34 +26,17 @@ SETTINGS = frozenset({"sys.path", "tempfile.tempdir"})
 #: Tests that still do so.
 LEFT = frozenset(
     {
-        "tests/bench/bench_bson.py",
         "tests/faults/lake_boundaries.py",
         "tests/faults/lake_task.py",
         "tests/integration/test_mysql_ddl_rows.py",
-        "tests/integration/test_mysql_fused.py",
         "tests/integration/test_mysql_snapshot_locks.py",
-        "tests/integration/test_mysql_snapshot_parallel.py",
-        "tests/integration/test_mysql_snapshot_resume.py",
         "tests/integration/test_mysql_structures.py",
-        "tests/integration/test_postgres_incremental.py",
-        "tests/integration/test_postgres_slot_creation.py",
-        "tests/integration/test_postgres_snapshot_parallel.py",
-        "tests/integration/test_postgres_snapshot_resume.py",
-        "tests/integration/test_postgres_source.py",
         "tests/integration/test_spark_catalogs.py",
         "tests/integration/test_spark_figures.py",
         "tests/integration/test_spark_hostile.py",
         "tests/integration/test_spark_reconcile.py",
         "tests/integration/test_spark_safety.py",
         "tests/integration/test_spark_stream.py",
-        "tests/unit/connect_py/metrics/test_metrics.py",
-        "tests/unit/connectors/engine/test_snapshot_plan.py",
-        "tests/unit/connectors/mongodb/test_bson_shapes.py",
-        "tests/unit/rest_api/test_access.py",
-        "tests/unit/rest_api/test_api.py",
-        "tests/unit/spark_sink/test_archive.py",
-        "tests/unit/spark_sink/test_config.py",
-        "tests/unit/spark_sink/test_driving.py",
     }
 )
 

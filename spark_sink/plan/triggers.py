@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -102,9 +102,13 @@ class Pace:
     """When a batch is due: an interval after the start of the one before, at once when a whole batch waits.
 
     With `min-offsets-per-trigger` fewer records than that wait on, for `max-trigger-delay-ms` at most: fewer, larger commits.
+
+    Args:
+        clock: monotonic seconds.
     """
 
-    def __init__(self, config: SinkConfig, bound: BatchBound | None = None) -> None:
+    def __init__(self, config: SinkConfig, bound: BatchBound | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._interval_ms = config["control.commit.interval-ms"]
         self._bound = BatchBound(config) if bound is None else bound
         self._min_offsets = config["min-offsets-per-trigger"]
@@ -113,18 +117,18 @@ class Pace:
 
     def due(self, waiting: int) -> bool:
         """Return whether to begin now; `waiting` offsets are in the log."""
-        waited_ms = (time.monotonic() - self._started) * 1000
+        waited_ms = (self._clock() - self._started) * 1000
         enough = waiting >= self._min_offsets or waited_ms >= self._delay_ms
         return waiting >= self._bound.offsets or (waiting > 0 and enough and waited_ms >= self._interval_ms)
 
     def begin(self) -> None:
         """Note that a batch begins."""
-        self._started = time.monotonic()
+        self._started = self._clock()
 
     @property
     def seconds(self) -> float:
         """Seconds since the last batch began."""
-        return time.monotonic() - self._started
+        return self._clock() - self._started
 
 
 class LoopTrigger:

@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -98,7 +98,14 @@ def java() -> str:
     return command
 
 
-def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = (), *, transitive: bool = False) -> list[Path]:
+def resolve(
+    coordinates: Iterable[str],
+    target: Path,
+    excludes: Iterable[str] = (),
+    *,
+    transitive: bool = False,
+    download: Callable[[list[str], list[str], bool, Path], None] | None = None,
+) -> list[Path]:
     """Return the jars of Maven coordinates, in a directory that is made on the first call and reused afterwards.
 
     Args:
@@ -106,6 +113,7 @@ def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = 
         target: the directory; name it after what it holds (see `cached`), because its content is not compared with `coordinates`.
         excludes: ``group:artifact`` each, ``*`` for any; left out of what is found transitively.
         transitive: whether to follow the libraries' own runtime dependencies.
+        download: fetches coordinates without some into the directory `jars` of a path; None for Maven Central.
 
     Returns:
         Paths of all jars, sorted.
@@ -121,7 +129,7 @@ def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = 
             if target.is_dir():
                 return sorted(target.glob("*.jar"))
             coordinates = list(coordinates)
-            _download(coordinates, list(excludes), transitive, Path(scratch))
+            (download or _download)(coordinates, list(excludes), transitive, Path(scratch))
             verify(coordinates, Path(scratch) / "jars")
             try:
                 os.rename(Path(scratch) / "jars", target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,26 @@ from spark_sink.spark import archive, jars
 LOCAL = {"spark.master": "local[2]", "spark.jars": "/x/a.jar,/x/b.jar", "spark.driver.extraJavaOptions": "-Dmine=1"}
 
 
+def use_java(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the sink find a Java in this directory."""
+    command = home / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/bin/sh\necho 'openjdk version \"21.0.1\"' >&2\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    jars.java.cache_clear()
+
+
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An archive for the settings above."""
     monkeypatch.setenv("CONNECT_PY_CACHE", str(tmp_path))
-    monkeypatch.setattr(jars, "java", lambda: "/usr/bin/java")
-    monkeypatch.setattr(jars, "pyspark_home", lambda: Path("/pyspark"))
+    use_java(tmp_path / "java17", monkeypatch)
     path = archive.path(LOCAL["spark.jars"])
     path.parent.mkdir(parents=True)
     path.touch()
-    return path
+    yield path
+    jars.java.cache_clear()
 
 
 def test_without_an_archive_the_jvm_starts_as_ever(made: Path) -> None:
@@ -51,6 +62,6 @@ def test_other_libraries_a_cluster_and_a_class_path_of_the_users_own_do_without(
     assert archive.use(LOCAL | other) == LOCAL | other
 
 
-def test_another_java_has_another_archive(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "java", lambda: "/opt/java21/bin/java")
+def test_another_java_has_another_archive(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_java(tmp_path / "java21", monkeypatch)
     assert archive.path(LOCAL["spark.jars"]) != made

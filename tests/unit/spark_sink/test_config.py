@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
     assert "connect-py-worker[spark]" in errors(GOOD)["lakehouse.spark.master"][0]
 
 
@@ -152,12 +153,11 @@ def test_a_library_that_is_not_the_one_that_was_tested_is_refused_and_not_kept(m
         for coordinate in coordinates:
             (scratch / "jars" / (coordinate.replace(":", "_", 1).replace(":", "-") + ".jar")).write_bytes(b"other")
 
-    monkeypatch.setattr(jars, "_download", download)
     other = hashlib.sha256(b"other").hexdigest()
     with pytest.raises(FatalTaskError, match=f"io.delta:delta-storage:4.4.0 from Maven Central has the SHA-256 {other}"):
-        jars.resolve(["io.delta:delta-storage:4.4.0"], tmp_path / "jars" / "x")
+        jars.resolve(["io.delta:delta-storage:4.4.0"], tmp_path / "jars" / "x", download=download)
     assert not list((tmp_path / "jars").iterdir())
-    assert len(jars.resolve(["some:other:1"], tmp_path / "jars" / "y")) == 1
+    assert len(jars.resolve(["some:other:1"], tmp_path / "jars" / "y", download=download)) == 1
 
 
 def test_the_libraries_that_are_here_are_those_that_were_tested() -> None:

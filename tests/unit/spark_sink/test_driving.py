@@ -77,11 +77,10 @@ def test_a_backlog_of_a_whole_batch_does_not_wait_even_if_it_cannot_be_divided_e
     assert driver.next(dict.fromkeys(log, 10), log) is None, "the rest waits for the interval"
 
 
-def test_few_records_wait_for_more_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_records_wait_for_more_but_not_for_ever() -> None:
     now = 1000.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
     more = {"min__offsets__per__trigger": "5", "max__trigger__delay__ms": "60000", "control_commit_interval__ms": "10000"}
-    pace = Pace(config(**more))
+    pace = Pace(config(**more), clock=lambda: now)
     assert pace.due(1), "nothing has been waited for yet"
     pace.begin()
     now += 11

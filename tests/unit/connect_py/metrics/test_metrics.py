@@ -24,7 +24,7 @@ from connect_py.metrics.exposition import Names, render
 from connect_py.metrics.task import MetricSettings, Sampled, SinkMetrics, SourceMetrics
 from connect_py.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from spark_sink.figures import Counts, SinkFigures
+from spark_sink.figures import Backlog, Counts, SinkFigures
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Extent
 from spark_sink.tables.upkeep import Activity, StatsSchedule, activity_of_metrics, activity_of_snapshots
@@ -547,10 +547,9 @@ def test_tables_are_looked_at_in_turn_and_for_a_fiftieth_of_the_time() -> None:
 
 
 def test_a_long_backlog_is_remembered_in_bounds_and_never_told_too_young() -> None:
-    figures, tp = SinkFigures(), TopicPartition("t", 0)
+    backlog = Backlog()
     for number in range(5000):
-        figures.looked({tp: 0}, {tp: (0, number + 1)})
-    backlog = figures._backlogs[tp]
+        backlog.looked(number + 1, float(number))
     assert len(backlog.looks) <= 600
     assert backlog.looks[-1][0] == 5000
     assert backlog.since(4999) == backlog.looks[-1][1] >= backlog.looks[0][1]
