@@ -12,7 +12,7 @@ import datetime
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
@@ -50,11 +50,23 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     Args:
         again_seconds: after which the jobs of a table that took too long are cancelled again.
+        make_tables: opens the tables over the session that runs their statements; a test gives a session that shows them.
+        clock: nanoseconds since 1970, from which a task's claim to its tables comes.
+        stats: which table is queried next for the figures.
     """
 
     poll_interval_seconds = 1.0
 
-    def __init__(self, again_seconds: float = AGAIN_SECONDS) -> None:
+    def __init__(
+        self,
+        again_seconds: float = AGAIN_SECONDS,
+        *,
+        make_tables: Callable[[SparkSession, SinkConfig, Writer], Tables] = open_tables,
+        clock: Callable[[], int] = time.time_ns,
+        stats: StatsSchedule | None = None,
+    ) -> None:
+        self._make_tables = make_tables
+        self._clock = clock
         self._again_seconds = again_seconds
         self._stopping = threading.Event()
         self._opening: SessionStartup | None = None
@@ -66,7 +78,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._claimed = False
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
-        self._stats_schedule = StatsSchedule()
+        self._stats_schedule = stats or StatsSchedule()
 
     @property
     def spark(self) -> SparkSession:
@@ -77,7 +89,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         """Parse the configuration and begin to start Spark."""
         self._context = context
         self._config: SinkConfig = configuration.parse(config)
-        self._epoch = time.time_ns() // 1_000_000
+        self._epoch = self._clock() // 1_000_000
         self._horizon = Horizon(self._config)
         self._open()
 
@@ -129,7 +141,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._prefetch = Prefetch(self._reader)
         if self._stopping.is_set():
             trigger.stop()
-        self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))
+        self._tables: Tables = self._make_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))
         self._batches = Batches(
             spark, self._config, context, self._reader, self._tables, self._lanes, self._figures, committed=self._committed
         )

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,10 @@ from connect_py.api.record import TopicPartition
 from connect_py.api.task import BadRecord
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import WorkerConversion
-from spark_sink.config.sink_config import parse
+from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.spark.session import open_session
+from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
 
 _WORKER = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")
@@ -59,6 +61,59 @@ class Context:
 
     def reject(self, records: Sequence[BadRecord]) -> None:
         self.rejected += records
+
+
+#: In the first statement of a commit that appends rows.
+FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
+
+
+class Watched:
+    """Opens a task's tables (`make_tables`) over a session whose statements a test is told of.
+
+    Attributes:
+        tables: those that were opened last.
+        before: called with each statement before it is sent; reading a table is told as ``TABLE name``.
+        after: the same after it was carried out.
+    """
+
+    def __init__(self, before: Callable[[str], None] = lambda _: None, after: Callable[[str], None] = lambda _: None) -> None:
+        self.tables: Any = None
+        self.before = before
+        self.after = after
+
+    def __call__(self, spark: Any, config: SinkConfig, writer: Writer) -> Tables:
+        session: Any = _WatchedSession(spark, self)
+        self.tables = open_tables(session, config, writer)
+        return self.tables
+
+    def once(self, part: str, do: Callable[[], object]) -> None:
+        """Do something before the next statement that contains `part`."""
+
+        def before(text: str) -> None:
+            if part in text:
+                self.before = lambda _: None
+                do()
+
+        self.before = before
+
+
+class _WatchedSession:
+    def __init__(self, spark: Any, watched: Watched) -> None:
+        self._spark = spark
+        self._watched = watched
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def table(self, name: str) -> Any:
+        self._watched.before(f"TABLE {name}")
+        return self._spark.table(name)
+
+    def sql(self, text: str) -> Any:
+        self._watched.before(text)
+        found = self._spark.sql(text)
+        self._watched.after(text)
+        return found
 
 
 class Lake:
@@ -124,9 +179,9 @@ class Lake:
         """A table's name in a task's session."""
         return f"lake.public.{name}"
 
-    def start(self, config: Mapping[str, str], **delays: float) -> SparkLakehouseSinkTask:
-        """A started task; closed at the test's end."""
-        task = SparkLakehouseSinkTask(**delays)
+    def start(self, config: Mapping[str, str], **more: Any) -> SparkLakehouseSinkTask:
+        """A started task, made with `more`; closed at the test's end."""
+        task = SparkLakehouseSinkTask(**more)
         self.tasks.append(task)
         self.context.config = config
         task.start(config, self.context)

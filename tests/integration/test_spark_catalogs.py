@@ -156,10 +156,11 @@ def test_delta_tables_in_a_metastore_are_created_changed_maintained_and_found_ag
 
 @pytest.mark.skipif("S3_TESTS" not in os.environ, reason="S3_TESTS is not set: this fetches moto's server and 60 MB of Amazon's SDK")
 def test_tables_in_s3_are_written_and_read_through_icebergs_own_client(lake: Lake, tmp_path: Path) -> None:
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=free_port())
+    port = free_port()
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=port)
     server.start()
     try:
-        endpoint = f"http://127.0.0.1:{server._port}"
+        endpoint = f"http://127.0.0.1:{port}"
         bucket = urllib.request.Request(f"{endpoint}/lake", method="PUT")
         urllib.request.urlopen(bucket, timeout=20).close()
         topic = lake.topic("t")

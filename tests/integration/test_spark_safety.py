@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event, iceberg_and_long_delta
+from tests.fix_spark import FIRST_OF_COMMIT, INT, TEXT, Lake, Watched, both_formats, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -53,12 +54,16 @@ def test_compaction_and_expiry_to_one_snapshot_between_batches_lose_no_offset(la
     assert found(lake) == ["a", "b", "c"]
 
 
-def test_a_kill_between_the_commit_and_the_property_is_mended_at_the_next_start(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_between_the_commit_and_the_property_is_mended_at_the_next_start(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
-    task = lake.start(config)
+
+    def before(text: str) -> None:
+        if "SET TBLPROPERTIES" in text and "kafka.connect.offsets" in text:
+            killed()
+
+    task = lake.start(config, make_tables=Watched(before))
     lake.produce(topic, notes("a"))
-    monkeypatch.setattr(task._tables, "_keep", killed)
     with pytest.raises(RetriableError, match="killed"):
         task.step()
     assert "kafka.connect.offsets.lake" not in lake.table("t").properties
@@ -75,24 +80,22 @@ def killed(*args: object) -> None:
     raise RuntimeError("killed here")
 
 
-def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_doubled(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_doubled(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
     lake.produce(topic, notes("a"))
-    zombie = lake.start(config)
+    watched = Watched()
+    zombie = lake.start(config, make_tables=watched)
     lake.drain(zombie)
     lake.produce(topic, notes("b"))
-    tables: Any = zombie._tables
-    publish = tables._publish
     younger: list[Any] = []
 
-    def late(name: TableName, branch: str) -> Any:
+    def late() -> None:
         """The zombie has written its rows, and hangs before the commit, while another task takes over."""
         younger.append(lake.start(config))
         lake.drain(younger[0])
-        return publish(name, branch)
 
-    monkeypatch.setattr(zombie._tables, "_publish", late)
+    watched.once("system.fast_forward", late)
     with pytest.raises(FatalTaskError, match="younger task of connector lake"):
         zombie.step()
     assert found(lake) == ["a", "b"]
@@ -103,27 +106,24 @@ def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_do
 
 
 @iceberg_and_long_delta
-def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
     lake.produce(topic, notes("a"))
-    zombie = lake.start(config)
+    watched = Watched()
+    zombie = lake.start(config, make_tables=watched)
     lake.drain(zombie)
     lake.produce(topic, notes("b"))
-    tables: Any = zombie._tables
-    append = tables.append
     younger: list[Any] = []
 
-    def late(*args: Any) -> None:
+    def late() -> None:
         younger.append(lake.start(config))
         lake.drain(younger[0])
-        append(*args)
 
-    monkeypatch.setattr(tables, "append", late)
+    watched.once(FIRST_OF_COMMIT[lake.format], late)
     with pytest.raises(FatalTaskError, match="younger task of connector lake"):
         zombie.step()
     assert found(lake) == ["a", "b"]
-    monkeypatch.undo()
     lake.produce(topic, notes("c"))
     with pytest.raises(FatalTaskError, match="younger task of connector lake"):
         zombie.step()
@@ -150,14 +150,12 @@ def test_a_task_whose_offsets_were_altered_beside_it_ends_and_the_next_one_reads
 
 @pytest.mark.long
 @iceberg_and_long_delta
-def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
     lake.produce(topic, notes("a"))
     lake.drain(lake.start(config))
-    with monkeypatch.context() as patch:
-        patch.setattr("time.time_ns", lambda: 10**18)
-        slow = lake.start(config)
+    slow = lake.start(config, clock=lambda: 10**18)
     lake.produce(topic, notes("b"))
     lake.drain(slow)
     assert found(lake) == ["a", "b"]
@@ -188,22 +186,13 @@ def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake
 
 @pytest.mark.long
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
-def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_rows_again(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_rows_again(lake: Lake) -> None:
     topic = lake.topic("t")
-    task = lake.start(lake.config(topic))
+    watched = Watched()
+    task = lake.start(lake.config(topic), make_tables=watched)
     lake.produce(topic, notes("a"))
     lake.drain(task)
-    tables: Any = task._tables
-    look = tables._history
-
-    def rolled_back(*of: Any) -> Any:
-        monkeypatch.undo()
-        lake.roll_back(task, "t")
-        return look(*of)
-
-    monkeypatch.setattr(task._tables, "_history", rolled_back)
+    watched.once("DESCRIBE HISTORY", lambda: lake.roll_back(task, "t"))
     lake.produce(topic, notes("b"))
     lake.drain(task)
     assert found(lake) == ["a"]
@@ -214,20 +203,13 @@ def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_ro
     assert found(lake) == ["a", "b", "c"]
 
 
-def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake) -> None:
     topic = lake.topic("t")
-    task = lake.start(lake.config(topic))
+    watched = Watched()
+    task = lake.start(lake.config(topic), make_tables=watched)
     lake.produce(topic, notes("a"))
     lake.drain(task)
-    tables: Any = task._tables
-    publish = tables._publish
-
-    def beside(name: TableName, branch: str) -> Any:
-        monkeypatch.undo()
-        task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')")
-        return publish(name, branch)
-
-    monkeypatch.setattr(task._tables, "_publish", beside)
+    watched.once("system.fast_forward", lambda: task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')"))
     lake.produce(topic, notes("b"))
     with pytest.raises(RetriableError, match="changed by others"):
         task.step()
@@ -318,27 +300,25 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
 
 
 @iceberg_and_long_delta
-def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offsets(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offsets(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, maintenance_enabled="false")
     policy = MaintenancePolicy(128_000_000, older_than_ms=0, retain_last=1, orphans_older_than_ms=3 * 86_400_000, vacuum_hours=168)
     statements = 5 if lake.format == "iceberg" else 2
     for number in range(statements):
-        task = lake.start(config)
+        watched = Watched()
+        task = lake.start(config, make_tables=watched)
         lake.produce(topic, notes(f"{number}"))
         lake.drain(task, report=False)
-        tables: Any = task._tables
-        run, left = tables._spark.sql, iter(range(number))
+        left = iter(range(number))
 
-        def sql(text: str, run: Any = run, left: Any = left) -> Any:
+        def before(text: str, left: Iterator[int] = left) -> None:
             if text.startswith(("CALL", "OPTIMIZE", "VACUUM")) and next(left, None) is None:
                 killed()
-            return run(text)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(tables._spark, "sql", sql)
-            with pytest.raises(RuntimeError, match="killed here"):
-                tables.maintain(TableName(("public", "t")), policy)
+        watched.before = before
+        with pytest.raises(RuntimeError, match="killed here"):
+            watched.tables.maintain(TableName(("public", "t")), policy)
     lake.drain(lake.start(config))
     assert found(lake) == [str(number) for number in range(statements)], "without a key every repeated event would show"
     assert lake.watermark("t") == {topic: {"0": statements}}
