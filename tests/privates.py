@@ -32,7 +32,6 @@ LEFT = frozenset(
         "tests/integration/test_mysql_snapshot_locks.py",
         "tests/integration/test_mysql_structures.py",
         "tests/integration/test_spark_figures.py",
-        "tests/integration/test_spark_hostile.py",
         "tests/integration/test_spark_reconcile.py",
         "tests/integration/test_spark_stream.py",
     }

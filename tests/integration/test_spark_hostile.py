@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from connect_py.errors import FatalTaskError
-from spark_sink.tables.iceberg import IcebergTables
-from tests.fix_spark import ID, INT, TEXT, Lake, event, struct, with_schema
+from tests.fix_spark import ID, INT, TEXT, Lake, Watched, event, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -106,42 +105,36 @@ def test_a_columns_name_that_delta_refuses_fails_the_task_at_once(lake: Lake) ->
         lake.start(lake.config(topic)).step()
 
 
-def test_a_commit_whose_answer_is_lost_is_found_and_written_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_answer_is_lost_is_found_and_written_once(lake: Lake) -> None:
     topic = lake.topic("t")
-    publish = IcebergTables._publish
-    lost: list[int] = []
+    lost: list[str] = []
 
-    def lose_the_answer(self: IcebergTables, *args: Any) -> int:
-        lost.append(publish(self, *args))
-        raise ConnectionError("the catalog has gone")
+    def lose_the_answer(statement: str) -> None:
+        if "system.fast_forward" in statement:
+            lost.append(statement)
+            raise ConnectionError("the catalog has gone")
 
-    task = lake.start(lake.config(topic, tables_write__mode="append"))
+    task = lake.start(lake.config(topic, tables_write__mode="append"), make_tables=Watched(after=lose_the_answer))
     for number in (1, 2):
         lake.produce(topic, [event("c", number, {"n": number}, {"n": INT})])
-        with monkeypatch.context() as patched:
-            patched.setattr(IcebergTables, "_publish", lose_the_answer)
-            assert lake.drain(task) == 1
+        assert lake.drain(task) == 1
     assert len(lost) == 2
     assert sorted(row["id"] for row in lake.rows("t")) == [1, 2]
     assert lake.watermark("t") == {topic: {"0": 2}}
 
 
 @pytest.mark.long
-def test_a_start_whose_first_look_at_a_table_fails_still_takes_it_over(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_whose_first_look_at_a_table_fails_still_takes_it_over(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, {"n": 1}, {"n": INT})])
-    with monkeypatch.context() as fast:
-        fast.setattr("spark_sink.task.time.time_ns", lambda: 4_000_000_000_000_000_000)  # another machine, whose clock is ahead
-        lake.drain(lake.start(lake.config(topic)))
-    task = lake.start(lake.config(topic))
-    load, looks = task._tables.load, iter((True, False))
+    lake.drain(lake.start(lake.config(topic), clock=lambda: 4_000_000_000_000_000_000))  # another machine, whose clock is ahead
 
-    def fails_once(*args: Any, **more: Any) -> Any:
-        if next(looks, False):
-            raise ConnectionError("the catalog does not answer")
-        return load(*args, **more)
+    def fail() -> None:
+        raise ConnectionError("the catalog does not answer")
 
-    monkeypatch.setattr(task._tables, "load", fails_once)
+    watched = Watched()
+    task = lake.start(lake.config(topic), make_tables=watched)
+    watched.once("TABLE", fail)
     with pytest.raises(Exception, match="does not answer"):
         task.step()
     lake.produce(topic, [event("c", 2, {"n": 2}, {"n": INT})])
