@@ -33,7 +33,6 @@ LEFT = frozenset(
         "tests/integration/test_mysql_structures.py",
         "tests/integration/test_spark_figures.py",
         "tests/integration/test_spark_reconcile.py",
-        "tests/integration/test_spark_stream.py",
     }
 )
 
