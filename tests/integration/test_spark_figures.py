@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
-from spark_sink.tables.upkeep import MaintenancePolicy
+from spark_sink.tables.upkeep import MaintenancePolicy, StatsSchedule
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
+from tests.fix_spark import INT, TEXT, Lake, Watched, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -38,13 +39,14 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     }
     lake.produce(kept, [event("c", key, {"n": key}, {"n": INT}, "kept") for key in range(6)])
     lake.produce(log, [event("r", key, {"n": key}, {"n": INT}, "log") for key in range(3)])
-    task = lake.start(config)
+    watched, stats = Watched(), StatsSchedule()
+    task = lake.start(config, make_tables=watched, stats=stats)
     lake.drain(task)
     lake.produce(kept, [event("u", key, {"n": -key, "more": "x"}, {"n": INT, "more": TEXT}, "kept") for key in (1, 1, 1, 2)])
     lake.produce(kept, [event("d", 2, {"n": -2, "more": "x"}, {"n": INT, "more": TEXT}, "kept"), (b'{"schema":null,"payload":null}', None)])
     lake.produce(log, [event("u", 1, {"n": 5}, {"n": INT}, "log"), event("u", 1, {"n": 6}, {"n": INT}, "log")])
     lake.drain(task)
-    task._stats_schedule.took(0, 0)  # else a look would wait for its share of the time
+    stats.took(0, 0)  # else a look would wait for its share of the time
     for _ in range(2):
         task.step()
 
@@ -70,10 +72,10 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     assert "records-stale-total" not in found, "whatever comes last in the log counts"
     began = found["valid-through-timestamp-seconds"]
     task.step()
-    task._tables.maintain(TableName(("public", "kept")), MaintenancePolicy.of(task._config))
-    task._stats_schedule.committed(TableName(("public", "kept")))
+    watched.tables.maintain(TableName(("public", "kept")), MaintenancePolicy.of(parse(config)))
+    stats.committed(TableName(("public", "kept")))
     for _ in range(2):
-        task._stats_schedule.took(0, 0)
+        stats.took(0, 0)
         task.step()
     found = figures(task, "public.kept")
     assert found["data-files"] == lake.files("kept") == 1
@@ -93,7 +95,8 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
 @iceberg_and_long_delta
 def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) -> None:
     topic = lake.topic("t")
-    task = lake.start(lake.config(topic, tables_ordering="column:n"))
+    stats = StatsSchedule()
+    task = lake.start(lake.config(topic, tables_ordering="column:n"), stats=stats)
     lake.produce(topic, [event("c", key, {"n": 5}, {"n": INT}) for key in range(4)])
     lake.drain(task)
     late = [event("u", 0, {"n": 4}, {"n": INT}), event("u", 1, {"n": 3}, {"n": INT}), event("u", 1, {"n": 2}, {"n": INT})]
@@ -101,7 +104,7 @@ def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) 
         topic, [*late, event("u", 2, {"n": 6}, {"n": INT}), event("d", 3, {"n": 5}, {"n": INT}), event("c", 9, {"n": 1}, {"n": INT})]
     )
     lake.drain(task)
-    task._stats_schedule.took(0, 0)
+    stats.took(0, 0)
     task.step()
     assert {row["id"]: row["n"] for row in lake.rows("t")} == {0: 5, 1: 5, 2: 6, 9: 1}
     assert figures(task, "public.t")["records-stale-total"] == 2, "of each key the newest event of the batch is compared"
