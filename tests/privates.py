@@ -31,7 +31,6 @@ LEFT = frozenset(
         "tests/integration/test_mysql_ddl_rows.py",
         "tests/integration/test_mysql_snapshot_locks.py",
         "tests/integration/test_mysql_structures.py",
-        "tests/integration/test_spark_reconcile.py",
     }
 )
 

@@ -10,7 +10,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.offsets import alter_tables
 from spark_sink.routing import TableName
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, iceberg_and_long_delta, struct, with_schema
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, Watched, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -143,10 +143,11 @@ def test_offsets_that_were_altered_within_a_snapshot_end_it(lake: Lake) -> None:
     topic = lake.topic("t")
     config, tp = lake.config(topic, snapshot_reconcile="true"), TopicPartition(topic, 0)
     lake.produce(topic, [event("c", key, 0) for key in range(1, 5)] + snapshot({1: 1, 2: 1, 3: 1, 4: 1})[:2])
-    task = lake.start(config)
+    watched = Watched()
+    task = lake.start(config, make_tables=watched)
     lake.drain(task)
     lake.produce(topic, snapshot({1: 1, 2: 1, 3: 1, 4: 1})[2:])
-    alter_tables(task._tables, {topic: [TableName(("public", "t"))]}, {tp: 7}, ())  # row 3 of the snapshot is left out
+    alter_tables(watched.tables, {topic: [TableName(("public", "t"))]}, {tp: 7}, ())  # row 3 of the snapshot is left out
     task.close()
     lake.context.group = {tp: 7}
     lake.drain(lake.start(config))
