@@ -249,7 +249,7 @@ def mongo_task_errors(run: Run):
                 "guardrail": {"guardrail.collections.max": "1", "guardrail.collections.limit.action": "fail"},
                 "custom": {"snapshot.mode": "custom", "snapshot.mode.custom.name": "odd"}}
     names = {label: run.create(label, config(run, topic_prefix=f"{label}_{run.tag}", **{"errors.max.retries": "0", **more}), running=False) for label, more in variants.items()}
-    run.comes_true(lambda: all(task["state"] == "FAILED" for name in names.values() for task in run.status(name)["tasks"] or [{"state": ""}]), 60)
+    run.comes_true(lambda: all(task["state"] == "FAILED" for name in names.values() for task in run.status(name).get("tasks") or [{"state": ""}]), 60)
     found = {}
     for label, name in names.items():
         status = run.call("GET", f"/connectors/{name}/status").json()
