@@ -14,9 +14,10 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from connect_py.app.services.guard import started_at
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.postgres import PostgresServer, find_binaries
-from connect_py.app.services.process import Service, free_port, is_listening, started_at
+from connect_py.app.services.process import Service, free_port, is_listening
 from connect_py.app.services.worker import Worker
 from connect_py.errors import ConnectError
 

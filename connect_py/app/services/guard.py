@@ -13,17 +13,27 @@ GRACE_SECONDS = 10.0
 
 
 def started_at(pid: int) -> str:
-    """Return when a process began, in ticks since boot; empty where /proc does not say."""
+    """When the living process with this id began, in Linux's ticks since boot (`/proc/<pid>/stat`, field 22); empty when there is none.
+
+    Where there is no /proc it is a constant for every living process.
+    """
+    if not os.path.exists("/proc/self/stat"):
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return ""
+        return "unknown"
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[19]
+            fields = file.read().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if fields[0] == "Z" else fields[19]
 
 
 def send(pid: int, began: str, number: int) -> bool:
-    """Send a signal; False when there is no such process. A busy machine gives a number again soon: who has it now is left alone."""
-    if started_at(pid) != began:
+    """Send a signal; False when that process has ended. A busy machine gives a number again soon: who has it now is left alone."""
+    if not began or started_at(pid) != began:
         return False
     try:
         os.kill(pid, number)

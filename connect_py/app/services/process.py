@@ -100,24 +100,6 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def started_at(pid: int) -> str:
-    """When the living process with this id began, in Linux's ticks since boot (`/proc/<pid>/stat`, field 22); empty when there is none.
-
-    Where there is no /proc it is a constant for every living process.
-    """
-    if not Path("/proc/self/stat").exists():
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            return ""
-        return "unknown"
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if fields[0] == "Z" else fields[19]
-
-
 class Guard:
     """Terminate this process's services when this process is gone."""
 

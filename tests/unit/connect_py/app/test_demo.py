@@ -14,7 +14,7 @@ from connect_py.app.demo import main
 from connect_py.app.demo.screen import Screen, as_typed, command
 from connect_py.app.demo.stage import LeftRunning, is_still, state_file
 from connect_py.app.demo.story import Change, parse_change
-from connect_py.app.services.process import started_at
+from connect_py.app.services.guard import started_at
 from spark_sink.spark.jars import java
 
 

@@ -27,6 +27,6 @@ def test_what_was_not_forgotten_ends_with_the_owner() -> None:
             assert guarding.stdin is not None
             guarding.stdin.write(lines)
             guarding.stdin.close()
-            assert kept.wait(10) == -signal.SIGTERM  # which also lets go of the zombie that the guard would wait for
+            assert kept.wait(10) == -signal.SIGTERM
         assert forgotten.poll() is None
         forgotten.terminate()
