@@ -6,8 +6,9 @@ BIN := .venv/bin
 .PHONY: help install demo test test-long check unit clean java
 
 help:
-	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running)'
-	@echo 'make test            checks and tests, against servers that the tests start (about 25 minutes on two cores)'
+	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
+	@echo '                     WORKERS=2 shares the work between two workers and kills one)'
+	@echo 'make test            checks and tests, against servers that the tests start (about 18 minutes on two cores)'
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
 	@echo 'make check           ruff, mypy, import-linter, words, private names in tests'
 	@echo 'make unit            the tests that need no server'
@@ -27,7 +28,7 @@ install: .venv/installed
 	@touch $@
 
 demo: java install
-	@$(BIN)/connect-py demo $(if $(filter-out 0,$(KEEP)),--keep)
+	@$(BIN)/connect-py demo $(if $(WORKERS),--workers $(WORKERS)) $(if $(filter-out 0,$(KEEP)),--keep)
 
 java:
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" >/dev/null || { echo 'Java 17 or newer is needed and none was found: install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME.' >&2; exit 1; }

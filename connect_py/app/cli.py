@@ -20,7 +20,7 @@ usage: connect-py COMMAND ...
   verify source.json sink.json ...                whether the sink's lakehouse tables equal their source
   password USER                                   a line for the file of users of the REST API, with a hash of the password
   spark-archive                                   an archive of classes, made once, with which the sink's JVM starts with half of the CPU
-  demo [--keep | --stop]                          the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
+  demo [--workers N] [--keep | --stop]            the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
 
   --help, --version
 

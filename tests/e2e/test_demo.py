@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.app.demo.screen import Screen
+from connect_py.app.demo.stage import Stage
+from connect_py.app.demo.story import Story
 from connect_py.app.services.process import is_listening, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -39,6 +42,36 @@ def test_the_demo_shows_rows_in_the_topic_and_in_the_lakehouse_and_leaves_nothin
     ports = [int(port) for port in re.findall(r"localhost:(\d+)", done.stdout)]
     assert ports
     assert not any(is_listening(port) for port in ports)
+
+
+@pytest.mark.long
+def test_the_demo_of_two_workers_kills_one_and_shows_the_other_go_on(env: dict[str, str]) -> None:
+    done = subprocess.run([*COMMAND, "--workers", "2"], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    rows = re.search(r"(\d+) rows were inserted before, during and after: the topic has all of them", done.stdout)
+    assert rows
+    # four of the tutorial's, and those of the writer
+    assert f"the lakehouse table equals the database's: {int(rows[1]) + 4} rows, each of them once" in done.stdout
+    assert "Every step showed the expected rows" in done.stdout
+
+
+def test_without_the_lakehouse_the_second_worker_takes_over_and_no_row_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = Stage()
+    try:
+        Story(stage, Screen(), 2, lakehouse=False).tell()
+        alive = [worker for worker in stage.workers if worker.service.is_alive()]
+    finally:
+        stage.stop()
+    shown = capsys.readouterr().out
+    assert len(alive) == 1
+    before, _, after = shown.partition("$ kill -9 ")
+    killed = next(worker for worker in stage.workers if worker not in alive)
+    tasks = r"inventory-connector +task 0 +RUNNING +127\.0\.0\.1:"
+    assert re.search(tasks + killed.url.rpartition(":")[2], before)
+    assert re.search(tasks + alive[0].url.rpartition(":")[2], after)
+    assert killed.url.rpartition(":")[2] not in after.partition("the other worker after")[2]
+    assert re.search(r"\d+ rows were inserted before, during and after: the topic has all of them", after)
+    assert not stage.folder.exists()
 
 
 def test_an_interrupted_demo_stops_its_servers(env: dict[str, str], tmp_path: Path) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from connect_py.app.demo.screen import Screen, as_typed, command
 from connect_py.app.demo.stage import Stage, state_file, stop_what_was_left
-from connect_py.app.demo.story import DATABASE, SINK, SOURCE, Story
+from connect_py.app.demo.story import DATABASE, SINK, SOURCE, Story, shown_url
 from connect_py.errors import ConnectError
 
 __all__ = ["main"]
+
+#: A worker takes 3 s of CPU to start; more than these would make the demo wait for nothing that it shows.
+MOST_WORKERS = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="connect-py demo", description="PostgreSQL -> Kafka -> Iceberg on this machine, step by step.")
     parser.add_argument("--keep", action="store_true", help="leave everything running and say how to go on")
     parser.add_argument("--stop", action="store_true", help="stop what an earlier --keep left running")
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="how many workers share the work, 1 to 8; the last step kills one of several"
+    )
     options = parser.parse_args(arguments)
     screen = Screen()
     try:
@@ -28,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if state_file().exists():
             raise ConnectError("An earlier demo was left running: stop it with `connect-py demo --stop`.")
-        return _play(screen, keep=options.keep)
+        if not 1 <= options.workers <= MOST_WORKERS:
+            raise ConnectError(f"The demo has 1 to {MOST_WORKERS} workers, not {options.workers}.")
+        return _play(screen, workers=options.workers, keep=options.keep)
     except ConnectError as error:
         print(f"\nThe demo stopped: {error}", file=sys.stderr)
         return 1
@@ -37,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _play(screen: Screen, *, keep: bool) -> int:
+def _play(screen: Screen, *, workers: int, keep: bool) -> int:
     screen.say("connect-py: from a PostgreSQL table through Kafka into an Iceberg table")
     stage = Stage()
     try:
-        story = Story(stage, screen)
+        story = Story(stage, screen, workers)
         story.tell()
     except BaseException as error:
         has_something_to_tell = isinstance(error, Exception) and stage.has_logs
@@ -68,7 +76,9 @@ def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
     postgres, table = stage.postgres, stage.warehouse / "inventory/customers"
     screen.step("Everything is left running")
     screen.note(f"PostgreSQL at localhost:{postgres.port} ({postgres.user}/{postgres.password}), Kafka at {stage.kafka.bootstrap}")
-    screen.note(f"worker: {url}, process {stage.worker.pid}, log {stage.worker.log}")
+    for worker in stage.workers:
+        if worker.service.is_alive():
+            screen.note(f"worker: {shown_url(worker)}, process {worker.pid}, log {worker.log}")
     screen.say("   Look at the connectors, their offsets and all plugins:")
     for path in ("/connectors?expand=status", f"/connectors/{SOURCE}/offsets", f"/connectors/{SINK}/offsets", "/connector-plugins"):
         screen.code("$ " + as_typed(command("GET", url + path)))
@@ -81,5 +91,9 @@ def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
     screen.code(f'$ {stage.psql} {server} -c "{statement}"')
     read = f"from pyiceberg.table import StaticTable; print(StaticTable.from_metadata('{table}').scan().to_arrow().to_pylist())"
     screen.code(f'$ {sys.executable} -c "{read}"')
+    for worker in stage.workers:
+        if not worker.service.is_alive():
+            screen.say("   Start the killed worker again, and see it get its part of the work; Ctrl-C ends it:")
+            screen.code(f"$ {Path(sys.executable).parent / 'connect-py'} distributed {worker.log.with_name('worker.properties')}")
     screen.say("   Stop everything:")
     screen.code(f"$ {Path(sys.executable).parent / 'connect-py'} demo --stop")

@@ -11,6 +11,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +24,10 @@ from connect_py.errors import ConnectError
 
 #: Where a person expects the REST API; a free port is taken when something is there already.
 REST_PORT = 8083
+
+#: Of workers in a group: the demo shows within seconds what takes the defaults' 10 s and five minutes. On a busy machine a heartbeat can be
+#: late by a second or two, so the session is not shorter.
+GROUP_SETTINGS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000", "scheduled.rebalance.max.delay.ms": "2000"}
 
 #: How long `--stop` waits for a server before it is killed, in seconds.
 STOP_SECONDS = 30.0
@@ -43,15 +48,16 @@ class Stage:
 
     Attributes:
         folder: for logs, configuration and the lakehouse's warehouse.
-        kafka, postgres, worker: the servers, once started.
+        kafka, postgres: the servers, once started.
+        workers: those that were started, of one group.
     """
 
     kafka: KafkaBroker
     postgres: PostgresServer
-    worker: Worker
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="connect-py-demo-"))
+        self.workers: list[Worker] = []
         self._started: list[tuple[Service, int]] = []
 
     @property
@@ -76,14 +82,28 @@ class Stage:
         self._started.append((self.postgres.service, signal.SIGINT))
         return self.postgres
 
-    def start_worker(self) -> Worker:
-        """Start the worker, on 8083 when that is free."""
-        port = free_port() if is_listening(REST_PORT) else REST_PORT
-        self.worker = Worker(
-            self.folder / "worker", self.kafka.bootstrap, port=port, properties={"file.connectors.allowed.paths": str(self.folder)}
-        )
-        self._started.append((self.worker.service, signal.SIGTERM))
-        return self.worker
+    @property
+    def worker(self) -> Worker:
+        """A worker that runs: the first one, until it is killed."""
+        return next(worker for worker in self.workers if worker.service.is_alive())
+
+    def start_workers(self, count: int) -> None:
+        """Start the workers of a group, on 8083 and the ports after it where these are free."""
+        properties = {"file.connectors.allowed.paths": str(self.folder)}
+        for number in range(count):
+            port = REST_PORT + number
+            if count > 1:
+                properties |= GROUP_SETTINGS
+            if number:
+                properties |= group_names(self.workers[0].properties)
+            worker = Worker(
+                self.folder / (f"worker-{number + 1}" if number else "worker"),
+                self.kafka.bootstrap,
+                port=free_port() if is_listening(port) else port,
+                properties=properties,
+            )
+            self.workers.append(worker)
+            self._started.append((worker.service, signal.SIGTERM))
 
     @property
     def has_logs(self) -> bool:
@@ -101,14 +121,20 @@ class Stage:
             shutil.rmtree(self.postgres.data, ignore_errors=True)
 
     def leave_running(self) -> None:
-        """Let all servers outlive this process, and write down which they are."""
-        left = [LeftRunning(service.name, service.pid, started_at(service.pid), with_signal) for service, with_signal in self._started]
+        """Let all servers that run outlive this process, and write down which they are."""
+        running = [(service, with_signal) for service, with_signal in self._started if service.is_alive()]
+        left = [LeftRunning(service.name, service.pid, started_at(service.pid), with_signal) for service, with_signal in running]
         folders = [str(self.folder), str(self.postgres.data)]
         state = state_file()
         state.parent.mkdir(parents=True, exist_ok=True)
         state.write_text(json.dumps({"processes": [asdict(process) for process in left], "folders": folders}))
-        for service, _ in self._started:
+        for service, _ in running:
             service.leave_running()
+
+
+def group_names(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what workers of one group have in common: the group's name and the internal topics."""
+    return {name: value for name, value in properties.items() if name == "group.id" or name.endswith(".storage.topic")}
 
 
 def state_file() -> Path:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from connect_py.app.demo.screen import Screen, send
-from connect_py.app.demo.stage import Stage
+from connect_py.app.demo.stage import GROUP_SETTINGS, Stage
+from connect_py.app.demo.takeover import PAUSE_SECONDS, Place, Writer, places, tally
 from connect_py.app.services.kafka import kafka_jars
-from connect_py.app.services.worker import RefusedError
+from connect_py.app.services.worker import RefusedError, Worker
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
@@ -105,12 +106,29 @@ PATIENCE_SECONDS = 240.0
 Found = TypeVar("Found")
 
 
-class Story:
-    """Tells the tutorial on a stage."""
+def address(worker: Worker) -> str:
+    """Return a worker's host and port, as statuses name it."""
+    return worker.url.removeprefix("http://")
 
-    def __init__(self, stage: Stage, screen: Screen) -> None:
+
+def shown_url(worker: Worker) -> str:
+    """Return a worker's address as a person would type it."""
+    return worker.url.replace("127.0.0.1", "localhost")
+
+
+class Story:
+    """Tells the tutorial on a stage.
+
+    Args:
+        workers: how many share the work; the last step kills one of several.
+        lakehouse: whether the sink has its part; without, no Spark is needed.
+    """
+
+    def __init__(self, stage: Stage, screen: Screen, workers: int = 1, *, lakehouse: bool = True) -> None:
         self._stage = stage
         self._screen = screen
+        self._workers = workers
+        self._has_sink = lakehouse
 
     def tell(self) -> None:
         """All steps.
@@ -122,24 +140,30 @@ class Story:
         self._start_servers()
         self._fill_database()
         self._start_source()
-        self._start_sink()
+        if self._has_sink:
+            self._start_sink()
         self._change_rows()
+        if self._workers > 1:
+            self._kill_worker()
 
     @property
     def url(self) -> str:
-        """The worker's address, as it is printed."""
-        return self._stage.worker.url.replace("127.0.0.1", "localhost")
+        """The address of a worker, as it is printed."""
+        return shown_url(self._stage.worker)
 
     def _fetch(self) -> None:
         java()
-        needed = cached(SINK_JARS, "spark-sink")
         with self._screen.working("fetching the Kafka broker from Maven Central (44 MB, once)"):
             kafka_jars()
+        if not self._has_sink:
+            return
+        needed = cached(SINK_JARS, "spark-sink")
         with self._screen.working("fetching Spark's Iceberg and Kafka libraries from Maven Central (60 MB, once)"):
             resolve(SINK_JARS, needed)
 
     def _start_servers(self) -> None:
-        self._screen.step("A database, a broker and a worker, on this machine")
+        count = self._workers
+        self._screen.step(f"A database, a broker and {'a worker' if count == 1 else f'{count} workers of one group'}, on this machine")
         with self._screen.working("starting PostgreSQL"):
             postgres = self._stage.start_postgres()
         with postgres.connect() as connection:
@@ -148,10 +172,14 @@ class Story:
         with self._screen.working("starting Kafka"):
             kafka = self._stage.start_kafka()
         self._screen.done(f"Kafka at {kafka.bootstrap.replace('127.0.0.1', 'localhost')}")
-        with self._screen.working("starting the worker"):
-            self._stage.start_worker()
+        with self._screen.working("starting the worker" if count == 1 else f"starting {count} workers"):
+            self._stage.start_workers(count)
         answer = send(self._screen, "GET", self.url + "/", show=False)
         self._screen.done(f"the worker at {self.url}, which speaks Kafka Connect {answer['version']}'s REST API")
+        for worker in self._stage.workers[1:]:
+            self._screen.done(
+                f"a worker at {shown_url(worker)}, with the same group.id and internal topics; any of them answers every request"
+            )
 
     def _fill_database(self) -> None:
         self._screen.step("Tables with a few rows")
@@ -214,10 +242,52 @@ class Story:
             raise ConnectError(f"The topic {TOPIC} should show {EXPECTED} after the snapshot's records, and shows {seen}.")
         self._screen.done(f"on the topic after {time.monotonic() - began:.1f} s:")
         self._show_changes(changes)
+        if not self._has_sink:
+            return
         with self._screen.working("the sink merges them"):
             self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to follow the changes", SINK)
         self._screen.done(f"in the lakehouse table after {time.monotonic() - began:.1f} s:")
         self._show_rows(self._lake_rows())
+
+    def _kill_worker(self) -> None:
+        self._screen.step("Kill the worker that runs the source, while rows are written")
+        before = self._await(self._all_run, "all connectors and tasks to run", SOURCE)
+        self._show_places(before)
+        victim = self._owner_of_source(before)
+        seen = len(self._changes(0) or ())
+        with Writer(self._stage.postgres, DATABASE) as writer:
+            self._await(lambda: self._arrived(writer.keys[:10], seen), "rows of the writer on the topic", SOURCE)
+            self._screen.code(f"$ kill -9 {victim.pid}")
+            victim.kill()
+            killed, last = time.monotonic(), len(writer.keys)
+            self._screen.note(
+                f"{shown_url(victim)} is gone, and its tasks with it; a row is inserted every {PAUSE_SECONDS * 1000:.0f} ms meanwhile"
+            )
+            with self._screen.working("the group waits for it, then gives its work to the rest"):
+                after = self._await(self._all_run, "the others to run everything", SOURCE)
+            taken_over = time.monotonic() - killed
+            self._await(lambda: self._arrived(writer.keys[last : last + 1] or [0], seen), "the first row since", SOURCE)
+            first = time.monotonic() - killed
+        self._screen.done(f"all of it runs on the {'other worker' if self._workers == 2 else 'others'} after {taken_over:.1f} s:")
+        self._show_places(after)
+        session, delay = (int(GROUP_SETTINGS[name]) / 1000 for name in ("session.timeout.ms", "scheduled.rebalance.max.delay.ms"))
+        self._screen.note(
+            f"the group waits for a sign of life {session:.0f} s here (session.timeout.ms, by default 10 s), then for the return"
+        )
+        self._screen.note(
+            f"of the worker {delay:.0f} s here (scheduled.rebalance.max.delay.ms, by default 5 minutes), unless that one led the group;"
+        )
+        self._screen.note("a worker that gets SIGTERM, as in a deployment, hands its work over at once")
+        self._await(lambda: self._arrived(writer.keys, seen), f"all {len(writer.keys)} rows on the topic", SOURCE)
+        found = tally(writer.keys, self._created(seen))
+        again = f"{found.repeated} of them twice, since Connect's sources deliver at least once" if found.repeated else "none of them twice"
+        self._screen.done(f"the first row inserted after the kill was on the topic after {first:.1f} s")
+        self._screen.done(f"{len(writer.keys)} rows were inserted before, during and after: the topic has all of them, {again}")
+        if not self._has_sink:
+            return
+        with self._screen.working("the sink catches up"):
+            self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to have all rows", SINK)
+        self._screen.done(f"the lakehouse table equals the database's: {len(self._lake_rows())} rows, each of them once")
 
     # -- looking -----------------------------------------------------------------------------------------------------------
 
@@ -239,6 +309,26 @@ class Story:
     def _changes(self, count: int) -> list[Change] | None:
         found = read_changes(self._stage.kafka.bootstrap, TOPIC)
         return found if len(found) >= count else None
+
+    def _created(self, seen: int) -> list[int]:
+        """Return the keys of the creating records after the first ones, in the topic's order."""
+        return [change.key for change in (self._changes(0) or [])[seen:] if change.operation == "create"]
+
+    def _arrived(self, keys: Sequence[int], seen: int) -> bool | None:
+        """Return True when the topic has rows with these keys, and there are any."""
+        return (bool(keys) and not tally(keys, self._created(seen)).missing) or None
+
+    def _all_run(self) -> list[Place] | None:
+        """Return who runs what, once everything runs on workers that live."""
+        living = {address(worker) for worker in self._stage.workers if worker.service.is_alive()}
+        found = places(self._stage.worker.request("GET", "/connectors?expand=status"))
+        tasks = {place.connector for place in found if place.task is not None}
+        is_whole = tasks == {place.connector for place in found}
+        return found if is_whole and all(place.state == "RUNNING" and place.worker in living for place in found) else None
+
+    def _owner_of_source(self, found: Sequence[Place]) -> Worker:
+        owner = next(place.worker for place in found if place.connector == SOURCE and place.task is not None)
+        return next(worker for worker in self._stage.workers if address(worker) == owner)
 
     def _await_running(self, connector: str) -> None:
         self._await(lambda: self._task(connector).get("state") == "RUNNING" or None, f"the task of {connector} to run", connector)
@@ -265,6 +355,12 @@ class Story:
         return found
 
     # -- showing -----------------------------------------------------------------------------------------------------------
+
+    def _show_places(self, found: Sequence[Place]) -> None:
+        lines = [
+            (place.connector, "connector" if place.task is None else f"task {place.task}", place.state, place.worker) for place in found
+        ]
+        self._screen.table(("connector", "part", "state", "worker"), lines)
 
     def _show_rows(self, rows: Sequence[dict[str, Any]]) -> None:
         self._screen.table(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])

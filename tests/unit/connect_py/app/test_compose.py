@@ -20,12 +20,14 @@ import yaml
 from packaging.requirements import Requirement
 
 from connect_py.config.environment import worker_properties
+from connect_py.config.worker import WorkerConfig
 from tests.paths import ROOT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 RUN_ONCE = {"mongodb-init"}
+WORKERS = ("connect", "connect-2")
 
 
 def dependency_conditions(service: str) -> dict[str, str]:
@@ -43,7 +45,7 @@ def test_the_compose_file_follows_the_compose_specification() -> None:
 
 
 def test_every_server_that_the_tutorial_needs_is_there() -> None:
-    assert set(SERVICES) == {"kafka", "postgres", "mysql", "mongodb", "mongodb-init", "connect"}
+    assert set(SERVICES) == {"kafka", "postgres", "mysql", "mongodb", "mongodb-init", *WORKERS}
 
 
 @pytest.mark.parametrize("service", sorted(set(SERVICES) - RUN_ONCE))
@@ -58,15 +60,16 @@ def test_dependencies_exist_and_wait_for_a_state_that_they_can_reach(service: st
         assert name in SERVICES
 
 
-def test_the_worker_starts_after_all_servers() -> None:
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_worker_starts_after_all_servers(worker: str) -> None:
     reached: set[str] = set()
-    queue = ["connect"]
+    queue = [worker]
     while queue:
         for name in dependency_conditions(queue.pop()):
             if name not in reached:
                 reached.add(name)
                 queue.append(name)
-    assert reached == set(SERVICES) - {"connect"}
+    assert reached == set(SERVICES) - set(WORKERS)
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
@@ -92,6 +95,7 @@ def test_ports_are_those_that_clients_expect_and_only_on_loopback() -> None:
         "mysql": ["127.0.0.1:3306:3306"],
         "mongodb": ["127.0.0.1:27017:27017"],
         "connect": ["127.0.0.1:8083:8083"],
+        "connect-2": ["127.0.0.1:8084:8083"],
     }
 
 
@@ -102,11 +106,28 @@ def test_images_are_pinned_to_a_version(service: str) -> None:
     assert tag != "latest"
 
 
-def test_the_worker_gets_complete_properties_from_its_environment() -> None:
-    found = worker_properties(SERVICES["connect"]["environment"])
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_worker_gets_complete_properties_from_its_environment(worker: str) -> None:
+    found = worker_properties(SERVICES[worker]["environment"])
     listener = next(part for part in SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",") if "kafka:" in part)
     assert found["bootstrap.servers"] == listener.split("://")[1]
     assert found["listeners"] == "http://:8083"
+    assert WorkerConfig.parse(found).worker_id() == f"{worker}:8083"
+
+
+def test_the_workers_are_one_group_and_reach_each_other_under_names_of_their_own() -> None:
+    first, second = (worker_properties(SERVICES[worker]["environment"]) for worker in WORKERS)
+    differing = {name for name in first | second if first.get(name) != second.get(name)}
+    assert differing == {"rest.advertised.host.name"}
+    for worker, properties in zip(WORKERS, (first, second), strict=True):
+        # the name by which the other containers of the network resolve it
+        assert properties["rest.advertised.host.name"] == worker == SERVICES[worker]["hostname"]
+    assert SERVICES[WORKERS[0]]["volumes"] == SERVICES[WORKERS[1]]["volumes"], "a sink's warehouse must be there wherever its task runs"
+
+
+def test_the_second_worker_comes_only_when_it_is_asked_for() -> None:
+    assert {name for name, service in SERVICES.items() if "profiles" in service} == {"connect-2"}
+    assert SERVICES["connect-2"]["profiles"] == ["cluster"]
 
 
 def test_the_databases_are_set_up_as_change_capture_needs() -> None:

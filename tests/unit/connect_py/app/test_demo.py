@@ -12,9 +12,11 @@ import pytest
 
 from connect_py.app.demo import main
 from connect_py.app.demo.screen import Screen, as_typed, command
-from connect_py.app.demo.stage import LeftRunning, is_still, state_file
+from connect_py.app.demo.stage import GROUP_SETTINGS, LeftRunning, group_names, is_still, state_file
 from connect_py.app.demo.story import Change, parse_change
+from connect_py.app.demo.takeover import Place, Tally, places, tally
 from connect_py.app.services.guard import started_at
+from connect_py.group.membership import GroupTimings
 from spark_sink.spark.jars import java
 
 
@@ -57,6 +59,42 @@ def test_a_process_that_is_gone_is_not_running() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert not is_still(LeftRunning("gone", gone.pid, started_at(gone.pid), 15))
+
+
+def test_who_runs_what_is_read_of_the_statuses() -> None:
+    task = {"id": 0, "state": "UNASSIGNED", "worker_id": "127.0.0.1:8084"}
+    status = {"connector": {"state": "RUNNING", "worker_id": "127.0.0.1:8083"}, "tasks": [task]}
+    assert places({"b": {"status": {**status, "tasks": []}}, "a": {"status": status}}) == [
+        Place("a", None, "RUNNING", "127.0.0.1:8083"),
+        Place("a", 0, "UNASSIGNED", "127.0.0.1:8084"),
+        Place("b", None, "RUNNING", "127.0.0.1:8083"),
+    ]
+
+
+def test_rows_that_did_not_arrive_and_those_that_came_again_are_counted() -> None:
+    assert tally([7, 8, 9], [1, 7, 8, 9]) == Tally([], 0)
+    assert tally([7, 8, 9], [7, 8, 7, 8, 7]) == Tally([9], 3)
+    assert tally([], [7, 7]) == Tally([], 0)
+
+
+def test_workers_of_a_group_share_its_name_and_its_topics_alone() -> None:
+    topics = {f"{kind}.storage.topic": f"my-{kind}" for kind in ("config", "offset", "status")}
+    assert group_names({"group.id": "my", **topics, "rest.advertised.port": "8083", "offset.storage.partitions": "5"}) == {
+        "group.id": "my",
+        **topics,
+    }
+
+
+def test_the_demos_group_waits_a_short_time_that_a_worker_accepts() -> None:
+    timings = GroupTimings.parse(GROUP_SETTINGS)
+    assert timings.session + timings.max_delay <= 10_000
+    assert timings.lease_seconds < timings.session / 1000
+
+
+@pytest.mark.parametrize("count", ["0", "9", "-1"])
+def test_a_number_of_workers_that_this_machine_cannot_bear_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--workers", count]) == 1
+    assert f"The demo has 1 to 8 workers, not {count}." in capsys.readouterr().err
 
 
 def test_stopping_when_nothing_was_left_says_so(capsys: pytest.CaptureFixture[str]) -> None:
