@@ -7,6 +7,7 @@ import pytest
 pytest_plugins = [
     "tests.fix_catalogs",
     "tests.fix_kafka",
+    "tests.fix_lanes",
     "tests.fix_long",
     "tests.fix_mariadb",
     "tests.fix_mongo",

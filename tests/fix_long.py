@@ -1,12 +1,16 @@
-"""Long tests: when they run, which of them a slice takes, and how long each file takes.
+"""Long tests: when they run, which of them a slice takes, how long each file takes, and the end of those that never end.
 
 A test that takes long, or is the twin of one that runs always, is marked `long`. Plain `pytest` and `make test` leave it out (`-m "not
 long"` in pyproject.toml), `make test-long` runs everything, and continuous integration runs a slice: as many long tests, chosen by the
 run's seed, as fit into the time that is left.
+
+pytest-timeout ends a test by an exception, which a call of a C library (Kafka's client, a driver) does not see: where that has not helped,
+the process ends, and shows where its threads are.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
@@ -30,6 +34,8 @@ UNKNOWN_SECONDS = 60.0
 _seconds: dict[str, float] = defaultdict(float)
 _long: set[str] = set()
 _end: list[float] = []
+#: Standard error, which pytest replaces while a test runs.
+_stderr: list[int] = []
 
 
 def known_seconds() -> dict[str, float]:
@@ -58,9 +64,11 @@ def chosen(tests: list[str], seconds: float, seed: str | None, known: dict[str, 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slice-seconds", type=float, default=None, help="run a choice of the selected tests that takes this long")
+    parser.addoption("--stuck-seconds", type=float, default=60.0, help="end the process of a test this long after its timeout")
 
 
 def pytest_configure() -> None:
+    _stderr.append(os.dup(2))
     # no deadline: what a case costs in time depends on what else the machine does
     settings.register_profile("tests", max_examples=(3 if os.environ.get(LONG) else 1) * settings().max_examples, deadline=None)
     settings.load_profile("tests")
@@ -86,7 +94,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     began = time.monotonic()
+    marker = item.get_closest_marker("timeout")
+    timeout = float(marker.args[0] if marker and marker.args else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(timeout + item.config.getoption("--stuck-seconds"), exit=True, file=_stderr[-1])
     result = yield
+    faulthandler.cancel_dump_traceback_later()
     spent = time.monotonic() - began
     _seconds[item.nodeid if item.nodeid in _long else item.nodeid.partition("::")[0]] += spent
     return result

@@ -3,8 +3,8 @@
     python tests/lanes.py [--long | --slice MINUTES] [--record] [pytest options ...]
 
 Without an option everything but the tests marked `long` runs; with `--long` those too, in their long forms; with `--slice` only a choice of
-the long ones, by the seed that is printed. `--record` writes how long each file took to `tests/durations.json`, by which the lanes are
-balanced.
+the long ones, by the seed that is printed. `--record` writes how long each file took to `tests/durations.json`, by which lanes that share
+files (`tests/fix_lanes.py`) begin with the longest.
 
 Most tests wait for servers, so that lanes together take little more time than the longest alone. What failed is run once more, alone: a
 test that only fails next to others is named, and does not count. Exit code: 0 when all is green.
@@ -40,6 +40,8 @@ MEASURED = "CONNECT_PY_DURATIONS"
 #: Tests that can be longer read it: more kills, more seeds.
 LONG = "CONNECT_PY_LONG"
 _TESTS_FAILED, _NO_TESTS = 1, 5
+#: Before what waits for nothing: it uses the time in which the other lanes wait.
+_LATER = ("nice", "-n", "5")
 #: Where it is set, each of some thousand processes would compile every module again: 0.3 s of CPU each.
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
@@ -77,7 +79,10 @@ def main(arguments: list[str]) -> int:
     elif asked.slice is not None:
         options = ["-m", "long", "--slice-seconds", str(60 * asked.slice / 2), *options]
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
-        lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(asked).items()]
+        lanes: list[Lane] = []
+        for names, suites in _lanes(asked).items():
+            sharing = ["--claims", folder] if len(names) > 1 else []
+            lanes += [_start(name, suites, [*options, *sharing], Path(folder)) for name in names]
         if asked.slice is None:
             lanes.append(_start_checks(Path(folder)))
         codes = _wait(lanes)
@@ -90,7 +95,8 @@ def main(arguments: list[str]) -> int:
         failed = sum(_counted(lane, "failed") + _counted(lane, "error") for lane in lanes if codes[lane.name] not in (0, _NO_TESTS))
         passed, skipped = (sum(_counted(lane, word) for lane in lanes) for word in ("passed", "skipped"))
         print(f"\n{'tests' if asked.slice is None else 'slice'}: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
-    return max(0 if code == _NO_TESTS and asked.slice is not None else code for code in codes.values())
+    green = (0, _NO_TESTS) if asked.slice is not None else (0,)
+    return 0 if all(code in green for code in codes.values()) else 1  # the code of a process that was killed is below 0
 
 
 def _wait(lanes: list[Lane]) -> dict[str, int] | None:
@@ -116,11 +122,12 @@ def _wait(lanes: list[Lane]) -> dict[str, int] | None:
     return codes
 
 
-def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the test files by lane: what needs no server; what starts Spark, in two lanes where its long tests run (each starts a JVM);
-    and everything else in two lanes that take about as long as each other.
+def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], list[str]]:
+    """Return the test files by the lanes that share them: what needs no server; what starts Spark, in two lanes where its long tests run
+    (each starts a JVM); and everything else in two lanes.
 
-    The parity suite is one item, and comes first in its lane, since its worker must be one that no other test has used.
+    The longest files come first, so that lanes end together. Before them all comes the parity suite, whose worker must be one that no other
+    test has used.
     """
     known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
     only_long = asked.slice is not None
@@ -128,8 +135,6 @@ def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
     unit: dict[str, float] = {}
     spark: dict[str, float] = {}
     others: dict[str, float] = {}
-    if not only_long:
-        others["tests/parity"] = sum(seconds for name, seconds in known.items() if name.startswith("tests/parity")) or _UNKNOWN_SECONDS
     for path in sorted(tests.rglob("test_*.py")):
         name = str(path.relative_to(ROOT))
         if name.startswith("tests/parity/"):
@@ -140,26 +145,20 @@ def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
         lane = spark if _SPARK in path.read_text() else unit if name.startswith("tests/unit/") else others
         lane[name] = seconds
     if only_long:
-        return {"spark": sorted(spark), "others": sorted([*unit, *others])}
+        return {("spark",): sorted(spark), ("others",): sorted([*unit, *others])}
     sparks = ("spark one", "spark two") if asked.long else ("spark",)
-    return {"unit": sorted(unit), **balanced(spark, sparks), **balanced(others, ("one", "two"))}
+    return {("unit",): sorted(unit), sparks: _longest_first(spark), ("one", "two"): ["tests/parity", *_longest_first(others)]}
 
 
-def balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, list[str]]:
-    """Deal out the files, the longest first, each to the lane that has the least to do."""
-    lanes: dict[str, list[str]] = {name: [] for name in names}
-    load = dict.fromkeys(names, 0.0)
-    for file in sorted(seconds, key=lambda file: (-seconds[file], file)):
-        lane = min(names, key=load.__getitem__)
-        lanes[lane].append(file)
-        load[lane] += seconds[file]
-    return {name: sorted(files, key=lambda file: (file != "tests/parity", file)) for name, files in lanes.items()}
+def _longest_first(seconds: dict[str, float]) -> list[str]:
+    return sorted(seconds, key=lambda file: (-seconds[file], file))
 
 
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
     output = folder / f"{name}.log"
     # pytest keeps the folders of three runs, and removes those of others that are still running; short, since sockets' paths are limited
-    command = [*_pytest(name), f"--basetemp={folder / ''.join(word[0] for word in name.split())}", "--durations=15", *options, *suites]
+    basetemp = f"--basetemp={folder / ''.join(word[0] for word in name.split())}"
+    command = [*(_LATER if name == "unit" else []), *_pytest(name), "--cache-clear", basetemp, "--durations=15", *options, *suites]
     print(f"lane {name}: {len(suites)} files", flush=True)
     with output.open("wb") as file:
         environment = {**os.environ, MEASURED: str(folder / f"{name}.json")}
@@ -172,7 +171,8 @@ def _start_checks(folder: Path) -> Lane:
     script = " && ".join(f"echo '$ {' '.join(command)}' && '{bin_ / command[0]}' {' '.join(command[1:])}" for command in CHECKS)
     print("lane check: ruff, mypy, import-linter, words", flush=True)
     with output.open("wb") as file:
-        return Lane("check", [], subprocess.Popen(["sh", "-c", script], stdout=file, stderr=subprocess.STDOUT, cwd=ROOT), output)
+        command = [*_LATER, "sh", "-c", script]
+        return Lane("check", [], subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT), output)
 
 
 def _pytest(name: str) -> list[str]:

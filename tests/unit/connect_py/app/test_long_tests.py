@@ -1,4 +1,4 @@
-"""Which long tests a slice of continuous integration runs, and how files are dealt out to lanes."""
+"""Which long tests a slice of continuous integration runs, which files each of the lanes that share them, and how a stuck test ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fix_long import UNKNOWN_SECONDS, chosen
-from tests.lanes import balanced
 from tests.paths import ROOT
 
 TESTS = [f"tests/faults/test_x.py::test_{number}" for number in range(20)]
@@ -29,34 +28,42 @@ def test_slices_of_many_seeds_reach_every_test() -> None:
     assert set().union(*(chosen(TESTS, 3 * UNKNOWN_SECONDS, str(seed), {}) for seed in range(100))) == set(TESTS)
 
 
-@given(st.dictionaries(st.text("abc", min_size=1), st.floats(0, 100), min_size=1))
-def test_lanes_share_all_files_and_none_waits_for_more_than_one_file(seconds: dict[str, float]) -> None:
-    lanes = balanced(seconds, ("one", "two"))
-    assert sorted(file for files in lanes.values() for file in files) == sorted(seconds)
-    one, two = (sum(seconds[file] for file in files) for files in lanes.values())
-    assert abs(one - two) <= max(seconds.values()) + 1e-6
+TWO_TESTS = "import pytest\ndef test_short(): pass\n@pytest.mark.long\ndef test_long(): pass\n"
+
+
+def run_pytest(tests: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run tests with the plugins of the long tests and of the lanes alone."""
+    plugins = ["-p", "tests.fix_lanes", "-p", "tests.fix_long", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-c", "pyproject.toml", *plugins]
+    return subprocess.run([*command, *options, str(tests)], capture_output=True, text=True, cwd=ROOT)
+
+
+def last_line(tests: Path, *options: str) -> str:
+    return run_pytest(tests, *options).stdout.splitlines()[-1]
 
 
 def test_long_tests_run_only_when_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TWO_TESTS)
+    assert last_line(tmp_path).startswith("1 passed, 1 deselected")
+    assert last_line(tmp_path, "-m", "").startswith("2 passed")
+
+
+def test_lanes_that_share_files_run_each_file_in_one_of_them(tmp_path: Path) -> None:
+    tests, claimed = tmp_path / "tests", tmp_path / "claimed"
+    tests.mkdir()
+    claimed.mkdir()
+    for number in range(3):
+        (tests / f"test_{number}.py").write_text(TWO_TESTS)
+    sharing = ("-m", "", "--claims", str(claimed))
+    assert last_line(tests / "test_1.py", *sharing).startswith("2 passed")
+    assert last_line(tests, *sharing).startswith("4 passed")
+    assert last_line(tests, *sharing).startswith("no tests ran")
+
+
+def test_a_test_that_nothing_can_interrupt_ends_with_its_stack(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
-    test.write_text("import pytest\ndef test_short(): pass\n@pytest.mark.long\ndef test_long(): pass\n")
-    root = ROOT
-
-    def passed(*options: str) -> str:
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-c",
-            "pyproject.toml",
-            f"--basetemp={tmp_path}/t",
-            *options,
-            str(test),
-        ]
-        return subprocess.run(command, capture_output=True, text=True, cwd=root).stdout.splitlines()[-1]
-
-    assert passed().startswith("1 passed, 1 deselected")
-    assert passed("-m", "").startswith("2 passed")
+    call = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+    test.write_text(f"import hashlib, pytest\n@pytest.mark.timeout(1)\ndef test_stuck():\n    {call}\n")
+    ended = run_pytest(test, "--stuck-seconds", "1")
+    assert ended.returncode == 1
+    assert "in test_stuck" in ended.stderr
