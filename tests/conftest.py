@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fix_registry",
     "tests.fix_spark",
     "tests.fix_worker",
+    "tests.fix_cluster",
 ]
 
 

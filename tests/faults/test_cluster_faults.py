@@ -1,0 +1,147 @@
+"""Workers of a group of three that are killed, frozen and ended at random, again and again, under load.
+
+What holds is read from the topics: no number is missing, no start of a task writes after a later one has begun, no stored offset goes back;
+and of a PostgreSQL table, every row has arrived. Times are printed. A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
+CLUSTER_FAULTS is the number of faults of each kind; by default the long form has 60 kills, 20 freezes and 20 ends.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.worker import Worker
+from tests.cluster import (
+    DELAY_MS,
+    HEARTBEAT_MS,
+    SESSION_MS,
+    Cluster,
+    Fault,
+    Figures,
+    Inserting,
+    assert_nothing_lost_and_one_owner,
+    now_ms,
+    places,
+    tasks_on,
+)
+from tests.fix_kafka import Kafka
+from tests.fix_postgres import postgres_source
+from tests.kills import new_dice
+from tests.waiting import eventually, let_time_pass
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(3600)]
+
+#: Connectors that count, their tasks, and one that reads a table.
+COUNTING, TASKS_EACH = 3, 3
+TASKS = COUNTING * TASKS_EACH + 1
+
+#: How soon others have a worker's work.
+KILLED_MS, TERMINATED_MS = SESSION_MS + DELAY_MS + 3_000, 5_000
+
+#: What a test's machine may add, which has other things to do.
+SLACK_MS = 5_000
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    return new_dice()
+
+
+class Series:
+    """Faults of a cluster, one after the other."""
+
+    def __init__(self, cluster: Cluster, dice: random.Random) -> None:
+        self.cluster, self.dice = cluster, dice
+        self.faults: list[Fault] = []
+
+    def strike(self, kind: str) -> None:
+        """Let something happen to any worker; returns when all runs again on all workers."""
+        cluster, dice = self.cluster, self.dice
+        let_time_pass(dice.uniform(0, 1.5), "a random moment, in and between two flushes of the offsets")
+        victim = dice.choice(cluster.workers)
+        fault = Fault(kind, victim.url, tasks_on(places(cluster.others(victim)[0]), victim), now_ms(), KILLED_MS)
+        getattr(self, kind)(victim, fault)
+        self._share_again()
+        fault.until = now_ms()
+        self.faults.append(fault)
+
+    def kill(self, victim: Worker, fault: Fault) -> None:
+        """SIGKILL; the worker comes back when others have its work, or at once."""
+        victim.kill()
+        if self.dice.random() < 0.7:
+            self._await_the_others(victim)
+        victim.restart()
+
+    def freeze(self, victim: Worker, fault: Fault) -> None:
+        """SIGSTOP for longer than the session, with the tasks or of the worker alone."""
+        self.cluster.freeze(victim, with_tasks=self.dice.random() < 0.5)
+        try:
+            self._await_the_others(victim)
+            let_time_pass(self.dice.uniform(0, 1), "the others write")
+        finally:
+            self.cluster.thaw()
+
+    def terminate(self, victim: Worker, fault: Fault) -> None:
+        """SIGTERM."""
+        fault.limit_ms = TERMINATED_MS
+        self.cluster.terminate(victim)
+        self._await_the_others(victim)
+        victim.service.stop(seconds=40)
+        victim.restart()
+
+    def _await_the_others(self, victim: Worker) -> None:
+        self.cluster.await_all_running(TASKS, [worker for worker in self.cluster.workers if worker is not victim], shared=False)
+
+    def _share_again(self) -> None:
+        self.cluster.await_all_running(TASKS, seconds=90)
+
+
+def run_series(cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kinds: list[str]) -> Figures:
+    cluster.add(3)
+    for number in range(COUNTING):
+        cluster.create(f"c{number}", cluster.counting(f"c{number}", TASKS_EACH))
+    series = Series(cluster, dice)
+    with Inserting(postgres, database) as inserting:
+        cluster.create("table", postgres_source(postgres, database, cluster.tag, table_include_list="public.item"))
+        shown = cluster.await_all_running(TASKS)
+        for kind in kinds:
+            series.strike(kind)
+    rows, records = inserting.await_all(kafka, f"pg_{cluster.tag}.public.item")
+    histories = {task: history for task, history in cluster.histories(kafka, shown).items() if task[0] != "table"}
+    assert len(histories) == COUNTING * TASKS_EACH
+    repeated = sum(history.repeated for history in histories.values())
+    print(
+        f"{len(kinds)} faults: {sum(len(history.records) for history in histories.values())} numbers, {repeated} of them repeated; ", end=""
+    )
+    print(f"{rows} rows of PostgreSQL in {records} records")
+    figures = Figures.of(series.faults, histories, SLACK_MS)
+    print(figures)
+    assert_nothing_lost_and_one_owner(cluster, histories, kafka)
+    cluster.workers[0].delete("table")
+    eventually(lambda: "table" not in cluster.workers[0].request("GET", "/connectors"), "end of the source", 30)
+    return figures
+
+
+def rounds(default: int) -> int:
+    return int(os.environ.get("CLUSTER_FAULTS") or default)
+
+
+def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owner(
+    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random
+) -> None:
+    kinds = dice.sample(["kill", "freeze", "terminate"], 3)
+    figures = run_series(cluster, kafka, postgres, database, dice, kinds)
+    assert figures.late == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "count"), [("kill", 60), ("freeze", 20), ("terminate", 20)])
+def test_so_it_is_again_and_again(
+    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kind: str, count: int
+) -> None:
+    assert HEARTBEAT_MS < SESSION_MS
+    figures = run_series(cluster, kafka, postgres, database, dice, [kind] * rounds(count))
+    assert figures.late == []
