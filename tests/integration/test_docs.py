@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.app.demo.stage import group_names
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
@@ -23,6 +24,9 @@ DOCS = ROOT / "docs"
 
 #: Topics and statuses follow a request a moment later, and offsets after a flush (every 2 s here).
 PATIENCE_SECONDS = 30.0
+
+#: Of a page about several workers: another one of the group.
+SECOND_WORKER = "localhost:8084"
 
 pytestmark = pytest.mark.services
 
@@ -62,9 +66,15 @@ def sessions(page: Path) -> list[Step]:
 @pytest.mark.parametrize("page", [path for path in sorted(DOCS.rglob("*.md")) if sessions(path)], ids=lambda page: page.name)
 def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: Callable[[], Worker], tmp_path: Path) -> None:
     worker = make_worker()
+    addresses = {"localhost:8083": worker.url.removeprefix("http://")}
+    if any(SECOND_WORKER in step.command for step in sessions(page)):
+        second = make_worker(properties=group_names(worker.properties))
+        addresses[SECOND_WORKER] = second.url.removeprefix("http://")
 
     def adapt(text: str) -> str:
-        return text.replace("localhost:8083", worker.url.removeprefix("http://")).replace("/tmp/", f"{tmp_path}/")
+        for shown, real in {**addresses, "/tmp/": f"{tmp_path}/"}.items():
+            text = text.replace(shown, real)
+        return text
 
     for step in sessions(page):
         adapted = Step(step.line, adapt(step.command), adapt(step.expected))
