@@ -146,6 +146,8 @@ class ConfigFold:
         self._applied: dict[str, Mapping[str, str]] = {}
         self._task_count_records: dict[str, int] = {}
         self._session_key: Mapping[str, object] | None = None
+        self._fenced: set[str] = set()
+        self._task_generations: dict[str, int] = {}
 
     def snapshot(self) -> ClusterConfig:
         """Return what has been folded so far; later records don't change it."""
@@ -160,6 +162,8 @@ class ConfigFold:
             applied=dict(self._applied),
             task_count_records=dict(self._task_count_records),
             session_key=self._session_key,
+            fenced=frozenset(self._fenced),
+            task_generations=dict(self._task_generations),
         )
 
     def apply(self, key: bytes | None, value: bytes | None, offset: int) -> Notice | None:
@@ -191,6 +195,7 @@ class ConfigFold:
             return self._restart(name[len(RESTART) :], found)
         if name.startswith(TASK_COUNT):
             self._task_count_records[name[len(TASK_COUNT) :]] = _integer(_object(name, found), "task-count", name)
+            self._fenced.add(name[len(TASK_COUNT) :])
             return None
         if name == SESSION_KEY:
             self._take_session_key(_object(name, found))
@@ -251,12 +256,14 @@ class ConfigFold:
         count = _integer(_object(COMMIT + connector, found), "tasks", COMMIT + connector)
         deferred = self._deferred.pop(connector, {})
         self._task_counts[connector] = count
+        self._fenced.discard(connector)
         if all(number in deferred for number in range(count)):
             self._task_configs |= {(connector, number): deferred[number] for number in range(count)}
             self._forget_tasks(connector, count)
             self._max_tasks[connector] = max(count, self._max_tasks.get(connector, 0))
             self._inconsistent.discard(connector)
             self._applied[connector] = config
+            self._task_generations[connector] = self._task_generations.get(connector, -1) + 1
         else:
             self._inconsistent.add(connector)
         return Notice(Change.TASKS, connector)

@@ -86,6 +86,10 @@ class MemoryConfigStore:
         """Store the session key."""
         self._write([config_store.session_key_record(key, algorithm, creation_timestamp)])
 
+    def put_task_count_record(self, connector: str, tasks: int) -> None:
+        """Store how many tasks a round of fencing has covered."""
+        self._write([config_store.task_count_record(connector, tasks)])
+
     def _write(self, found: Sequence[config_store.Record]) -> None:
         for key, value in found:
             with self._lock:

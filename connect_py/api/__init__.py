@@ -47,6 +47,7 @@ from connect_py.api.task import (
     SinkTaskContext,
     SourceTask,
     SourceTaskContext,
+    TransactionContext,
 )
 from connect_py.api.transform import Predicate, Transform
 
@@ -92,6 +93,7 @@ __all__ = [
     "SourceTask",
     "SourceTaskContext",
     "TopicPartition",
+    "TransactionContext",
     "Transform",
     "Validator",
     "Width",

@@ -109,6 +109,17 @@ class SourceConnector(Connector):
         """
         return False
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool | None:
+        """Return whether its tasks, so configured, start exactly behind the offset that was stored last (`exactlyOnceSupport`).
+
+        Asked where a configuration has ``exactly.once.support=required``. None says nothing, which refuses such a configuration.
+        """
+        return None
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
+        """Return whether its tasks use `SourceTaskContext.transactions` (`canDefineTransactionBoundaries`)."""
+        return False
+
 
 class SinkConnector(Connector):
     """A connector whose tasks read from Kafka."""

@@ -47,6 +47,8 @@ class ClusterConfig:
         applied: the connector configuration in force when the last task set was committed.
         task_count_records: number of tasks by the connector's last fencing record (`tasks-fencing-C`).
         session_key: the session key record's value, if any.
+        fenced: connectors whose last fencing record is newer than their last commit record.
+        task_generations: number of complete task sets that this worker has read, by connector. Other workers count otherwise.
     """
 
     offset: int = -1
@@ -59,6 +61,8 @@ class ClusterConfig:
     applied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     task_count_records: Mapping[str, int] = field(default_factory=dict)
     session_key: Mapping[str, object] | None = None
+    fenced: frozenset[str] = frozenset()
+    task_generations: Mapping[str, int] = field(default_factory=dict)
 
     def target_state(self, connector: str) -> TargetState:
         """Return the wanted state."""
@@ -109,6 +113,10 @@ class ConfigStore(Protocol):
 
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Publish a full task set: every task, then the commit record."""
+        ...
+
+    def put_task_count_record(self, connector: str, tasks: int) -> None:
+        """Note how many tasks a round of fencing has covered."""
         ...
 
     def put_target_state(self, connector: str, state: TargetState) -> None: ...

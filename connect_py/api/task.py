@@ -46,6 +46,18 @@ class MetricGroup:
     values: Mapping[str, MetricValue] = field(default_factory=dict)
 
 
+class TransactionContext(Protocol):
+    """How a source task says where its transactions end (`org.apache.kafka.connect.source.TransactionContext`). Any thread may call."""
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Ask for a commit after this record, or after the next batch that `poll` returns."""
+        ...
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Ask that all of the transaction up to this record, or to the end of the next batch, is dropped. Its offsets are stored."""
+        ...
+
+
 class SourceTaskContext(Protocol):
     """What a source task may ask of the runtime."""
 
@@ -67,6 +79,11 @@ class SourceTaskContext(Protocol):
     @property
     def encoding(self) -> JsonEncoding:
         """How rows of an `EncodedBatch` must be serialised; of no interest to a task that gives `SourceRecord`s."""
+        ...
+
+    @property
+    def transactions(self) -> TransactionContext | None:
+        """Of an exactly-once source with ``transaction.boundary=connector``; None otherwise."""
         ...
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:

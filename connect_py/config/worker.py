@@ -204,6 +204,7 @@ class WorkerConfig:
     max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
     max_tasks: int = MAX_TASKS_OF_WORKER
     has_fork_server: bool = True
+    exactly_once: str = "disabled"
     conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
 
     @classmethod
@@ -217,11 +218,6 @@ class WorkerConfig:
         listeners = values["listeners"] or ["http://:8083"]
         for listener in listeners:
             split_listener(listener)
-        if values.get("exactly.once.source.support", "disabled") != "disabled":
-            raise ConfigError(
-                "exactly.once.source.support is not available yet: this worker delivers at least once. Remove the property or set it to "
-                "disabled."
-            )
         override_policy(properties)
         RestartPolicy.of(properties, {})
         return cls(
@@ -239,6 +235,7 @@ class WorkerConfig:
             max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
             max_tasks=values[TASKS_OF_WORKER],
             has_fork_server=values["task.fork.server"],
+            exactly_once=values.get("exactly.once.source.support", "disabled"),
             conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
         )
 

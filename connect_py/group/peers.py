@@ -94,6 +94,15 @@ class Peers:
         if answer.status >= 300:
             raise RestError(f"The leader refuses them: {message_of(answer)}", answer.status)
 
+    def fence(self, leader_url: str | None, connector: str, sign: Callable[[bytes], Mapping[str, str]]) -> None:
+        """Have the leader fence the zombies of a source connector. Raises as `put_task_configs`."""
+        if leader_url is None:
+            raise RetriableError("The group's leader is not known.")
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **sign(b"")}
+        answer = self.send("PUT", f"{leader_url}connectors/{quote(connector, safe='')}/fence", b"", headers)
+        if answer.status >= 300:
+            raise RestError(f"The leader could not fence zombies of {connector}: {message_of(answer)}", answer.status)
+
 
 def message_of(answer: Answer) -> str:
     """Return what an error says."""

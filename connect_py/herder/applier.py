@@ -32,6 +32,7 @@ from connect_py.group.peers import Peers
 from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol, TaskId
 from connect_py.herder import session_key
 from connect_py.herder.assignment import Assignment
+from connect_py.herder.fencing import Fencing
 from connect_py.herder.offsets import GroupAdmin
 from connect_py.herder.session_key import SessionKeySettings
 from connect_py.herder.shutdown import ShutdownSequence
@@ -40,12 +41,13 @@ from connect_py.herder.thread import HerderThread
 from connect_py.host.connectors import ConnectorHost, TaskConfigs
 from connect_py.host.process import Event, Launcher, TaskProcess
 from connect_py.host.tasks import TaskHost, TaskSpec
+from connect_py.kafka.transactions import fence_tasks
 from connect_py.log import levels
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import PROVIDED, readable, redactor, scrub, secret_values
 from connect_py.log.traces import trace_of
 from connect_py.metrics.worker import WorkerMetrics
-from connect_py.plugins.registry import Plugins
+from connect_py.plugins.registry import Plugins, kinds_of
 from connect_py.providers.resolver import Reloads, Resolver, with_variables_kept
 from connect_py.task.lease import Leases, lease_seconds
 
@@ -76,7 +78,9 @@ def start_message(
     """
     found = plugins.connector(config.get(CONNECTOR_CLASS, ""))
     offsets: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    if issubclass(found, SourceConnector):
+    is_source = issubclass(found, SourceConnector)
+    exactly_once = is_source and worker.exactly_once == "enabled" and not offsets_by_pipe
+    if is_source and not exactly_once:
         store.refresh(OFFSETS_SECONDS)
         offsets = [(dict(partition), dict(offset)) for partition, offset in store.of_connector(connector)]
     return {
@@ -90,7 +94,8 @@ def start_message(
         "plugins": plugins.references,
         "offsets": offsets,
         "offsets_by_pipe": offsets_by_pipe,
-        "leased": issubclass(found, SourceConnector) and not offsets_by_pipe,
+        "leased": is_source and not offsets_by_pipe,
+        "exactly_once": exactly_once,
         "flush_interval": worker.flush_interval_seconds,
         "flush_timeout": worker.flush_timeout_seconds,
         "topic_creation": worker.topic_creation,
@@ -211,7 +216,9 @@ class Applier:
             metrics=self.metrics,
             notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
             is_sure=lambda: self._leases is None or self._leases.is_sure,
+            ask=self._answer_task,
         )
+        self.fencing = Fencing(configs, self._is_source, self._fence)
         self._shutdown = ShutdownSequence(
             self.thread,
             self._connectors,
@@ -513,6 +520,28 @@ class Applier:
         if start.get("leased") and self._leases is not None:
             self._leases.add(process)
         return process
+
+    def _answer_task(self, question: str, task_id: tuple[str, int]) -> Mapping[str, Any]:
+        """What an exactly-once task asks before it reads; on the pool. Raises ConnectError."""
+        name = task_id[0]
+        if question == "admit":
+            self.configs.refresh(OFFSETS_SECONDS)
+            return {"offsets": [(dict(partition), dict(offset)) for partition, offset in self._read_offsets(name)]}
+        if self.assignment.is_leader:
+            self.fencing.fence(name)
+        else:
+            self.peers.fence(self.assignment.leader_url, name, self._sign)
+        return {}
+
+    def _is_source(self, snapshot: ClusterConfig, name: str) -> bool:
+        try:
+            return "source" in kinds_of(self.plugins.connector(snapshot.connectors[name].get(CONNECTOR_CLASS, "")))
+        except ConnectError:
+            return False
+
+    def _fence(self, name: str, tasks: Iterable[int]) -> None:
+        config = self.variables.resolve(self.configs.snapshot().connectors.get(name, {})).values
+        fence_tasks(self.worker.raw, name, tasks, config)
 
     def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
         self.offsets.refresh(OFFSETS_SECONDS)

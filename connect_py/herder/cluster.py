@@ -31,7 +31,7 @@ class ClusterRequests:
 
     def __init__(self, applier: Applier) -> None:
         self._worker, self._plugins = applier.worker, applier.plugins
-        self._configs, self._thread = applier.configs, applier.thread
+        self._configs, self._thread, self._fencing = applier.configs, applier.thread, applier.fencing
         self._assignment, self._after_rounds = applier.assignment, applier.after_rounds
         self._check = 0
 
@@ -59,8 +59,13 @@ class ClusterRequests:
         self._thread.call(work, doing=f"writing the tasks of connector {name}")
 
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
-        """Exactly-once sources need it, and this worker has none. Raises RestError, NotFoundError, BadRequestError."""
+        """Fence what is left of earlier tasks of an exactly-once source. Raises RestError, NotFoundError, BadRequestError."""
         self._check_signature(signature)
+        if self._worker.exactly_once == "enabled":
+            if not self._assignment.is_leader:
+                raise MisdirectedError(lambda: self._assignment.leader_url, "the leader")
+            self._fencing.fence(name)
+            return
         config = self._configs.snapshot().connectors.get(name)
         if config is None:
             raise NotFoundError(f"Connector {name} not found")

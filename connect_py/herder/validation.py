@@ -76,6 +76,18 @@ _NO_OWN_BOUNDARIES = (
     "The connector does not support connector-defined transaction boundaries with the given configuration. "
     "Please reconfigure it to use a different transaction boundary definition."
 )
+_NULL_BOUNDARIES = (
+    "This connector has returned a null value from its canDefineTransactionBoundaries method, which is not permitted. The connector will "
+    "be treated as if it cannot define its own transaction boundaries, and cannot be configured with 'transaction.boundary' set to "
+    "'connector'."
+)
+_NOT_ONCE = "The connector does not support exactly-once semantics with the provided configuration."
+_SAYS_NOTHING = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. Please consult the "
+    "documentation for the connector to determine whether it supports exactly-once semantics, and then consider reconfiguring the "
+    'connector to use the value "requested" for this property (which will disable this preflight check and allow the connector to be '
+    "created)."
+)
 #: Characters of an error, which may be what a server said.
 _MAX_ERROR = 4000
 
@@ -230,10 +242,15 @@ def _apply_rules(
 ) -> None:
     """The rules between properties: `SinkConnectorConfig.validate`, and `DistributedHerder`'s for sinks and sources."""
     if not issubclass(connector, SinkConnector):
-        if str(values["exactly.once.support"].value).lower() == "required":
-            values["exactly.once.support"].errors.append("This worker does not have exactly-once source support enabled.")
+        if str(values["exactly.once.support"].value).lower() == "required" and not values["exactly.once.support"].errors:
+            if worker.get("exactly.once.source.support", "").strip() != "enabled":
+                values["exactly.once.support"].errors.append("This worker does not have exactly-once source support enabled.")
+            values["exactly.once.support"].errors += _answer(
+                connector, "exactly_once_support", config, {False: _NOT_ONCE, None: _SAYS_NOTHING}
+            )
         if str(values["transaction.boundary"].value).lower() == "connector" and not values["transaction.boundary"].errors:
-            values["transaction.boundary"].errors.append(_NO_OWN_BOUNDARIES)
+            refusals = {False: _NO_OWN_BOUNDARIES, None: _NULL_BOUNDARIES}
+            values["transaction.boundary"].errors += _answer(connector, "can_define_transaction_boundaries", config, refusals)
         return
     for key, error in sink_topic_errors(config):
         values.setdefault(key, ConfigValue(key)).errors.append(error)
@@ -246,6 +263,20 @@ def _apply_rules(
             found.errors.append(f"Consumer group {worker_group} conflicts with Connect worker group {worker_group}")
     elif name and sink_group(name, config) == worker_group:
         values[NAME].errors.append(f"Consumer group for sink connector named {name} conflicts with Connect worker group {worker_group}")
+
+
+def _answer(
+    connector: type[Connector], method: str, config: Mapping[str, str | None], refusals: Mapping[bool | None, str]
+) -> Sequence[str]:
+    """Return what a connector's answer about transactions means: nothing, or an error."""
+    try:
+        answer = getattr(connector(), method)({key: value for key, value in config.items() if value is not None})
+    except Exception as error:  # a connector may raise anything
+        log.warning("%s could not say whether it supports exactly-once delivery", connector.java_name, exc_info=True)
+        said = readable(str(error), _MAX_ERROR)
+        what = "An unexpected error occurred during validation"
+        return [f"{what}: {said}" if said else f"{what}; please see the worker logs for more details."]
+    return [refusals[answer]] if answer in refusals else []
 
 
 def _converter_entries(plugins: Plugins, config: Mapping[str, str | None], key: str, chosen: ConfigValue) -> list[Entry]:

@@ -178,6 +178,8 @@ class TaskHost:
         metrics: is notified of starts and states, and receives what the tasks report.
         notified: gets what a connector's task shows to clients.
         is_sure: whether this worker knows that its work is its own; while it does not, no source is started, and what dies is not reported.
+        ask: answers what an exactly-once task asks before it reads: ``fence``, then ``admit`` (`connect_py.task.main`). On the pool; raises
+            ConnectError.
         restart_delays: seconds before each new start of a process that died without a word; after so many deaths in a row it has failed.
     """
 
@@ -197,8 +199,10 @@ class TaskHost:
         metrics: WorkerMetrics | None = None,
         notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
         is_sure: Callable[[], bool] = lambda: True,
+        ask: Callable[[str, TaskId], Mapping[str, Any]] = lambda question, task_id: {},
         restart_delays: Sequence[float] = RESTART_DELAYS,
     ) -> None:
+        self._ask = ask
         self._statuses = statuses
         self._pool = pool
         self._post = post
@@ -450,6 +454,8 @@ class TaskHost:
                 self._signals.answered(task_id, event["id"], event["problem"])
             case "signal_done":
                 self._signals.done(task_id, event["id"])
+            case "fence" | "admit":
+                self._pool.submit(self._find_answer, task_id, hosted, event["type"])
             case "offsets":
                 self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
 
@@ -464,6 +470,26 @@ class TaskHost:
             problem = str(error) or type(error).__name__
         if hosted.process is not None:
             hosted.process.send({"type": "offsets_written", "id": event["id"], "error": problem})
+
+    def _find_answer(self, task_id: TaskId, hosted: _Hosted, question: str) -> None:
+        """Runs on the pool."""
+        try:
+            answer = self._ask(question, task_id)
+        except Exception as error:
+            if not isinstance(error, ConnectError):
+                log.exception("Task %s-%d cannot be given what it asks for", *task_id)
+            answer = {"error": str(error) or type(error).__name__}
+        self._post(lambda: self._send_answer(task_id, hosted, {**answer, "type": "answered"}))
+
+    def _send_answer(self, task_id: TaskId, hosted: _Hosted, answer: Mapping[str, Any]) -> None:
+        """To a task that is still this worker's, and of the newest configuration; another one is being stopped, and gets none."""
+        wanted = self._wanted.get(task_id)
+        if self._hosted.get(task_id) is not hosted or wanted is None or wanted.incarnation != hosted.spec.incarnation:
+            return
+        if hosted.phase is _Phase.LAUNCHING:
+            self._post_later(_ENDING_SECONDS / 10, lambda: self._send_answer(task_id, hosted, answer))
+        elif hosted.process is not None:
+            hosted.process.send(answer)
 
     def _on_exit(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
         was_stopping = hosted.phase is _Phase.STOPPING

@@ -11,6 +11,7 @@ default, true. (It could have five requests of a partition under way; librdkafka
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from connect_py.kafka.settings import INT_MAX, ClientKind, is_client_property, librdkafka_config
@@ -24,7 +25,11 @@ __all__ = [
     "librdkafka_config",
     "sink_consumer_properties",
     "source_producer_properties",
+    "transactional_id",
+    "transactional_producer_properties",
 ]
+
+log = logging.getLogger(__name__)
 
 _CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
 
@@ -39,6 +44,9 @@ _PRODUCER_BASE = {
     "buffer.memory": "8388608",
 }
 
+#: ``transaction.timeout.ms`` of Java's producer, and librdkafka's.
+TRANSACTION_MS = "60000"
+
 _CONSUMER_BASE = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
 
 
@@ -47,6 +55,27 @@ def source_producer_properties(
 ) -> dict[str, str]:
     """Return properties of the producer of a source task, client id `connector-producer-C-N`."""
     return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-producer-{connector}-{task}"}, "producer.", connector_config)
+
+
+def transactional_producer_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return properties of the producer of an exactly-once source task, transactional id `G-C-N` (`ExactlyOnceSourceTaskBuilder`)."""
+    found = source_producer_properties(worker, connector, task, connector_config)
+    forced = {"enable.idempotence": "true", "transactional.id": transactional_id(worker, connector, task)}
+    for name, value in forced.items():
+        given = found.get(name)
+        if given is not None and given.strip() != value:
+            log.warning("The value '%s' of %s is overridden with '%s', because the task is an exactly-once source", given, name, value)
+    if found["delivery.timeout.ms"] == _PRODUCER_BASE["delivery.timeout.ms"]:
+        # a record that is not delivered in the time of its transaction never will be
+        found["delivery.timeout.ms"] = found.get("transaction.timeout.ms", TRANSACTION_MS)
+    return {**found, **forced}
+
+
+def transactional_id(worker: Mapping[str, str], connector: str, task: int) -> str:
+    """Return the id of a task's producer (`Worker.taskTransactionalId`)."""
+    return f"{worker.get('group.id', '')}-{connector}-{task}"
 
 
 def sink_consumer_properties(

@@ -32,6 +32,7 @@ __all__ = [
     "delivery_error",
     "error_text",
     "java_class",
+    "was_given_up",
 ]
 
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
@@ -254,6 +255,11 @@ def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object =
     )
     failure.java_name = java_class(error)
     return failure
+
+
+def was_given_up(error: KafkaError) -> bool:
+    """Return whether the client dropped a record because it was told to: by `purge`, or by the abort of a transaction."""
+    return error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 def java_class(error: KafkaError) -> str:

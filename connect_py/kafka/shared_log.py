@@ -131,7 +131,8 @@ class KafkaLog:
         self._consumer.assign([_TopicPartition(topic, number, offset) for (topic, number), offset in begins.items()])
         self._reader = threading.Thread(target=self._read, name=f"kafka-log-{self.topic}", daemon=True)
         self._reader.start()
-        self.read_to_end(max(0.1, deadline - time.monotonic()))
+        # what died with this worker may have left a transaction open, which its successor ends; later reads wait for that
+        self._read_to_end(max(0.1, deadline - time.monotonic()), committed=self._read_committed)
 
     def stop(self) -> None:
         """Stop following and release the clients. What was sent and not acknowledged within two seconds, or by the end of a `flush` that
@@ -151,11 +152,16 @@ class KafkaLog:
     def read_to_end(self, timeout: float) -> None:
         """Wait until everything written before this call has been given to `on_record`.
 
+        Where only committed records are read, this waits for transactions that are open: a record behind their first ones may be committed.
+
         Raises:
             RetriableError: that took longer than `timeout` seconds.
         """
+        self._read_to_end(timeout, committed=False)
+
+    def _read_to_end(self, timeout: float, *, committed: bool) -> None:
         deadline = time.monotonic() + timeout
-        ends = self._end_offsets(deadline)
+        ends = self._end_offsets(deadline, committed=committed)
         self._await({partition.partition: offset for partition, offset in ends.items()}, deadline, timeout)
 
     def write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float, *, read_back: bool = True) -> None:
@@ -217,11 +223,11 @@ class KafkaLog:
             except KafkaException as error:
                 raise delivery_error(error.args[0], self.topic, len(key) + len(value or b"")) from error
 
-    def _end_offsets(self, deadline: float) -> Mapping[TopicPartition, int]:
+    def _end_offsets(self, deadline: float, *, committed: bool) -> Mapping[TopicPartition, int]:
         """Return next offsets, asked for again until `deadline`: leaders are unknown for a while after a broker came back."""
         while True:
             try:
-                return self._admin.end_offsets(self._partitions, committed=self._read_committed)
+                return self._admin.end_offsets(self._partitions, committed=committed)
             except RetriableError:
                 if time.monotonic() > deadline:
                     raise

@@ -14,13 +14,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from connect_py.api import JsonEncoding, SinkRecord, SourceOffset, SourcePartition, TopicPartition
+from connect_py.api import JsonEncoding, SinkRecord, SourceOffset, SourcePartition, TopicPartition, TransactionContext
+from connect_py.errors import FatalTaskError
 
 log = logging.getLogger(__name__)
 
 
 #: Takes one message to the worker, such as ``{"type": "state", "state": "RUNNING"}``.
 Report = Callable[[Mapping[str, Any]], None]
+
+
+#: How often a task that waits for an answer looks whether it is to end.
+_LOOK_SECONDS = 0.2
 
 
 class TaskStopped(Exception):
@@ -41,6 +46,7 @@ class TaskControl:
         self._forget_topics = False
         self._on_stop: list[Callable[[], None]] = []
         self._asked: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
 
     @property
     def is_paused(self) -> bool:
@@ -100,6 +106,27 @@ class TaskControl:
         """Return what was asked next; None when nothing was."""
         return None if self._asked.empty() else self._asked.get()
 
+    def answer(self, message: Mapping[str, Any]) -> None:
+        """Answer the task's question."""
+        self._answers.put(message)
+
+    def await_answer(self) -> Mapping[str, Any]:
+        """Wait for the worker's answer to the task's last question.
+
+        Raises:
+            TaskStopped: the task is to end.
+            FatalTaskError: the worker's answer is an error.
+        """
+        while not self.is_stopping:
+            try:
+                found = self._answers.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            if found.get("error"):
+                raise FatalTaskError(found["error"])
+            return found
+        raise TaskStopped
+
     def wait(self, seconds: float) -> bool:
         """Sleep, but no longer than until a stop; returns whether the task should end."""
         with self._changed:
@@ -138,10 +165,12 @@ class SourceContext:
         offsets: Sequence[tuple[SourcePartition, SourceOffset]],
         report: Report = lambda message: None,
         config: Mapping[str, str] | None = None,
+        transactions: TransactionContext | None = None,
     ) -> None:
         self.connector = connector
         self.task = task
         self.encoding = encoding
+        self.transactions = transactions
         self.config = config or {}
         self._report = report
         self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}

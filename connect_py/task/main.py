@@ -4,14 +4,17 @@ The worker starts it (`connect_py.host.process`), sends one ``start`` message on
 answers on what was its standard output. Both are JSON, one message a line:
 
     worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error} ·
-                    signal {id, signal} · lease {until}
+                    signal {id, signal} · lease {until} · answered {error | offsets}
     task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets} ·
-                    answer {id, problem} · signal_done {id} · notification {notification}
+                    answer {id, problem} · signal_done {id} · notification {notification} · fence · admit
 
 Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
 
 A source of a worker that has a group runs as long as it has a lease, and is killed by the kernel when that is over
 (`connect_py.task.lease`).
+
+An exactly-once source has its connector's zombies fenced (``fence``), initialises its transactional id, and only then asks whether it is
+still wanted and where to begin (``admit``): offsets that were read earlier could lack what a zombie was about to commit.
 
 When standard input ends, the worker is gone: the process kills its whole process group at once, itself included, because two tasks
 writing the same offsets would be worse than an unfinished batch. What was under way is read again after the restart.
@@ -30,7 +33,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
@@ -45,10 +48,17 @@ from connect_py.log.traces import headline, trace_of
 from connect_py.metrics.task import MetricSettings, SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.plugins.registry import Plugins
 from connect_py.providers.resolver import Resolver
-from connect_py.task.control import Report, TaskControl
+from connect_py.task.control import Report, TaskControl, TaskStopped
 from connect_py.task.fork_server import show_name
 from connect_py.task.lease import LeaseTimer
 from connect_py.task.offsets import PipeOffsetWriter
+
+if TYPE_CHECKING:
+    from connect_py.api import SourceTask
+    from connect_py.kafka.transactions import TransactionalProducer
+    from connect_py.task.exactly_once import TransactionCommitter
+    from connect_py.task.offsets import SubmittedRecords
+    from connect_py.task.transaction_boundary import TransactionRequests
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +120,8 @@ def main(offset_writer: OffsetWriterFactory, *, is_forked: bool = False) -> int:
         while start.get("leased") and not lease.is_armed and not control.is_stopping:
             lease.wait(_LEASE_WAIT_SECONDS)
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
+    except TaskStopped:
+        pass
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
         trace = formatter.clean(trace_of(error))
         log.error("Task failed: %s", headline(trace))
@@ -151,6 +163,8 @@ def _run_command(message: Mapping[str, Any], control: TaskControl, pipe_writer: 
             pipe_writer.answer(message["id"], message["error"])
         case "signal":
             control.ask(message)
+        case "answered":
+            control.answer(message)
         case "lease":
             lease.extend(message["until"])
 
@@ -212,8 +226,8 @@ def _run_source(
     from connect_py.task.chain import Chain
     from connect_py.task.control import SourceContext
     from connect_py.task.failed_records import SendErrorHandler, SourceErrorReporter, Tolerance
-    from connect_py.task.offsets import OffsetCommitter, SubmittedRecords
-    from connect_py.task.source import SourceTaskLoop, commits_records
+    from connect_py.task.offsets import OffsetCommitter, SubmittedRecords, commits_records
+    from connect_py.task.source import OffsetCommits, SourceTaskLoop
     from connect_py.task.topics import TopicCreator, topic_groups
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
@@ -222,16 +236,21 @@ def _run_source(
     tolerance = Tolerance(config, control.wait, errors, metrics.errors)
     chain = Chain(plugins, worker, config, tolerance, errors)
     _make_dead_letter_topic(start)
-    producer = Producer(
-        source_producer_properties(worker, name, number, config),
-        on_statistics=_clients(metrics).take,
-        only_errors=not commits_records(task),
-    )
+    statistics, only_errors = _clients(metrics).take, not commits_records(task)
+    submitted = SubmittedRecords()
+    writer: OffsetWriter | None = None
+    producer: Producer
+    committer: OffsetCommits
+    stored, transactions = start["offsets"], None
+    if start["exactly_once"]:
+        producer, stored = _admit(start, control, channel, statistics, only_errors=only_errors)
+        committer, transactions = _transactions(start, task, submitted, producer, metrics)
+    else:
+        producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=statistics, only_errors=only_errors)
+        writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
+        committer = OffsetCommitter(task, submitted, writer, start["flush_interval"], metrics)
     metrics.active = producer.__len__
     metrics.add_source(task.metrics)
-    writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
-    submitted = SubmittedRecords()
-    committer = OffsetCommitter(task, submitted, writer, start["flush_interval"], metrics)
     groups = topic_groups(config) if start["topic_creation"] else []
     admin = KafkaAdmin(connector_admin_properties(worker, name, number, config)) if groups else None
     loop = SourceTaskLoop(
@@ -248,15 +267,57 @@ def _run_source(
         flush_timeout_seconds=start["flush_timeout"],
         metrics=metrics,
     )
-    offsets = [(partition, offset) for partition, offset in start["offsets"]]
+    offsets = [(partition, offset) for partition, offset in stored]
+    context = SourceContext(name, number, chain.encoding, offsets, channel.report, start["task_config"], transactions)
     _collect_garbage()
     try:
-        loop.run(start["task_config"], SourceContext(name, number, chain.encoding, offsets, channel.report, start["task_config"]))
+        loop.run(start["task_config"], context)
     finally:
-        writer.close(0.0)
+        if writer is not None:
+            writer.close(0.0)
         producer.close(0.0)
         if admin is not None:
             admin.close()
+
+
+def _admit(
+    start: Mapping[str, Any], control: TaskControl, channel: WorkerChannel, statistics: Callable[[str], None], *, only_errors: bool
+) -> tuple[TransactionalProducer, list[Any]]:
+    """Return the producer of an exactly-once task and the offsets from which it reads on. Raises TaskStopped, ConnectError."""
+    from connect_py.kafka.client import transactional_producer_properties
+    from connect_py.kafka.transactions import TransactionalProducer
+
+    properties = transactional_producer_properties(start["worker"], start["connector"], start["task"], start["config"])
+    channel.report({"type": "fence"})
+    control.await_answer()
+    producer = TransactionalProducer(properties, on_statistics=statistics, only_errors=only_errors)
+    producer.begin(lambda: not control.is_stopping)
+    channel.report({"type": "admit"})
+    return producer, control.await_answer()["offsets"]
+
+
+def _transactions(
+    start: Mapping[str, Any], task: SourceTask, submitted: SubmittedRecords, producer: TransactionalProducer, metrics: SourceMetrics
+) -> tuple[TransactionCommitter, TransactionRequests | None]:
+    """Return what ends an exactly-once task's transactions, and what the connector asks of it. Raises ConfigError."""
+    from connect_py.task.exactly_once import TransactionCommitter
+    from connect_py.task.transaction_boundary import TransactionBoundary, TransactionRequests, boundary_rule
+    from offsets.offset_store import offset_records
+    from offsets.topics import OFFSET_TOPIC
+
+    name, config = start["connector"], start["config"]
+    boundary = TransactionBoundary.of_property(config.get("transaction.boundary", "poll"))
+    interval = config.get("transaction.boundary.interval.ms", "").strip()
+    interval_ms = int(parse_value("transaction.boundary.interval.ms", interval, ConfigType.LONG)) if interval else None
+    requests = TransactionRequests() if boundary is TransactionBoundary.CONNECTOR else None
+    rule = boundary_rule(
+        boundary, interval_ms=int(start["flush_interval"] * 1000) if interval_ms is None else interval_ms, requests=requests
+    )
+    topic = OFFSET_TOPIC.name(start["worker"])
+    found = TransactionCommitter(
+        task, submitted, producer, topic, functools.partial(offset_records, name), rule, start["flush_interval"], metrics
+    )
+    return found, requests
 
 
 def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: WorkerChannel, task: Any) -> None:

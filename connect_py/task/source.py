@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 from connect_py.api import EncodedBatch, RecordMetadata, SourceRecord, SourceTask
 from connect_py.errors import ConnectError, RetriableError
-from connect_py.kafka.producer import RefusedRecordError
+from connect_py.kafka.producer import RefusedRecordError, was_given_up
 from connect_py.metrics.task import SourceMetrics
 from connect_py.task.chain import Chain
 from connect_py.task.control import Report, SourceContext, TaskControl, TaskStopped
 from connect_py.task.failed_records import SendErrorHandler
-from connect_py.task.offsets import OffsetCommitter, Submission, SubmittedRecords
+from connect_py.task.offsets import Submission, SubmittedRecords, commits_records
 from connect_py.task.producing import FlushPolicy, HoldingProducer, Produced, RecordProducer
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,23 @@ class SourceProducer(RecordProducer, HoldingProducer, Protocol):
     def flush(self, timeout_seconds: float) -> int: ...
 
 
+class OffsetCommits(Protocol):
+    """What the loop asks of `connect_py.task.offsets.OffsetCommitter`, and of the `TransactionCommitter` of an exactly-once task."""
+
+    @property
+    def settles_first(self) -> bool: ...
+    def commit_soon(self) -> None: ...
+    def before_rows(self, while_waiting: Callable[[], None]) -> None: ...
+    def after_record(self, record: SourceRecord) -> None: ...
+    def after_batch(self, rows: int) -> None: ...
+    def at_pause(self) -> None: ...
+    def confirm(self, confirmation: Callable[[], None]) -> None: ...
+    def is_due(self) -> bool: ...
+    def commit(self) -> None: ...
+    def serve(self) -> None: ...
+    def finish(self, deadline: float, *, failed: bool = False) -> bool: ...
+
+
 class SourceTaskLoop:
     """Runs one source task to its end.
 
@@ -68,7 +85,7 @@ class SourceTaskLoop:
         chain: Chain,
         producer: SourceProducer,
         submitted: SubmittedRecords,
-        offsets: OffsetCommitter,
+        offsets: OffsetCommits,
         control: TaskControl,
         report: Report,
         send_errors: SendErrorHandler,
@@ -131,6 +148,7 @@ class SourceTaskLoop:
         batch = self._poll()
         if batch is None:
             self._flush_policy.on_idle()
+            self._offsets.after_batch(0)
             return
         if isinstance(batch, EncodedBatch):
             if self._chain.is_passthrough:
@@ -140,6 +158,7 @@ class SourceTaskLoop:
         else:
             self._metrics.written(sum(map(self._send_record, batch)))
         self._flush_policy.sent(batch)
+        self._offsets.after_batch(len(batch.rows if isinstance(batch, EncodedBatch) else batch))
         if self._unreported:
             self._await_new_topics()
 
@@ -167,7 +186,8 @@ class SourceTaskLoop:
         self._raise_failure()
         self._offsets.serve()
         if self._offsets.is_due():
-            self._settle()
+            if self._offsets.settles_first:
+                self._settle()
             self._offsets.commit()
         elif not len(self._producer):
             self._delivered()
@@ -220,6 +240,8 @@ class SourceTaskLoop:
     def _send_encoded(self, batch: EncodedBatch) -> None:
         """The hot path: about 2 us a row, all in."""
         rows = batch.rows
+        if rows:
+            self._offsets.before_rows(self._while_waiting)
         submission = self._submitted.submit(batch.source_partition, batch.source_offset)
         refused = self._callback(submission)
         send = self._producer.send
@@ -265,10 +287,12 @@ class SourceTaskLoop:
         produced = self._chain.convert(record)
         if produced is None:
             self._commit_record(record, None)
+            self._offsets.after_record(record)
             return False
         submission = self._submitted.submit(record.source_partition, record.source_offset)
         self._produce(produced, submission, record)
         submission.held -= 1
+        self._offsets.after_record(record)
         return True
 
     def _produce(self, produced: Produced, submission: Submission, record: SourceRecord | None = None) -> None:
@@ -307,7 +331,7 @@ class SourceTaskLoop:
 
     def _callback(self, submission: Submission, record: SourceRecord | None = None, *, is_dead_letter: bool = False) -> Callable[..., None]:
         def refused(error: Any, message: Any) -> None:
-            if not self._is_over:
+            if not self._is_over and not was_given_up(error):
                 topic, key, value = message.topic(), message.key(), message.value()
                 cause = self._delivery_error(error, topic, len(message))
                 skipped = self._send_errors.handle(cause, submission, Produced(topic, None, None, key, value, None, is_dead_letter), record)
@@ -325,10 +349,13 @@ class SourceTaskLoop:
     def _commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         """As `AbstractWorkerSourceTask.commitTaskRecord`: what the task raises is logged, because Kafka has the record already."""
         if self._commits_records:
-            try:
-                self._task.commit_record(record, metadata)
-            except Exception:
-                log.exception("The task's commit_record failed; the record's offset is committed nevertheless")
+            self._offsets.confirm(functools.partial(self._confirm_record, record, metadata))
+
+    def _confirm_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        try:
+            self._task.commit_record(record, metadata)
+        except Exception:
+            log.exception("The task's commit_record failed; the record's offset is committed nevertheless")
 
     def _raise_failure(self) -> None:
         if self._send_errors.failure is not None:
@@ -347,6 +374,7 @@ class SourceTaskLoop:
     # -- resting and ending
 
     def _rest(self) -> None:
+        self._offsets.at_pause()
         self._report({"type": "state", "state": "PAUSED"})
         while self._control.is_paused and not self._control.is_stopping:
             self._serve()
@@ -362,7 +390,7 @@ class SourceTaskLoop:
         acknowledged_by = now + (deadline - now) * 0.75
         try:
             self._empty(lambda: time.monotonic() < acknowledged_by)
-            stored = self._offsets.finish(deadline)
+            stored = self._offsets.finish(deadline, failed=failed)
             self._report(self._metrics.message())
         except Exception:
             if not failed:
@@ -408,11 +436,6 @@ class SourceTaskLoop:
 
     def _await_new_topics(self) -> None:
         self._empty(lambda: self._send_errors.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping)
-
-
-def commits_records(task: SourceTask) -> bool:
-    """Whether a task wants to be notified of each record that Kafka acknowledges; a report of each costs a tenth of all that a row does."""
-    return type(task).commit_record is not SourceTask.commit_record
 
 
 def _metadata(message: Any) -> RecordMetadata:

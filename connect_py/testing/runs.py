@@ -173,6 +173,7 @@ class _SourceContext:
 
     connector = "run"
     encoding = _ENCODING
+    transactions = None
 
     def __init__(self, task: int, offsets: Sequence[tuple[SourcePartition, SourceOffset]], config: Mapping[str, str]) -> None:
         self.task = task

@@ -197,6 +197,10 @@ class FileStreamSourceConnector(SourceConnector):
         """Return one configuration: there is always one task."""
         return [dict(self._config)]
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Lines of a file have positions, those of standard input have none."""
+        return bool((config.get("file") or "").strip())
+
     def task_class(self) -> type[SourceTask]:
         """Return the class of its task."""
         return FileStreamSourceTask

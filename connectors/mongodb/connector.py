@@ -56,6 +56,10 @@ class MongoDbConnector(SourceConnector):
         """Take the configuration; the task parses it."""
         self._config = config
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """A position names one change."""
+        return True
+
     def task_class(self) -> type[SourceTask]:
         """Return the class of its task."""
         from connectors.mongodb.task import MongoDbConnectorTask

@@ -48,6 +48,10 @@ class MySqlConnector(SourceConnector):
         """Keep the configuration; the task parses it."""
         self._config = config
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """A position names one change."""
+        return True
+
     def task_class(self) -> type[SourceTask]:
         """Return the class of tasks."""
         from connectors.mysql.task import MySqlConnectorTask

@@ -46,6 +46,10 @@ class PostgresConnector(SourceConnector):
         parse_config(config)
         self._config = config
 
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """A position names one change."""
+        return True
+
     def task_class(self) -> type[SourceTask]:
         """Return the class of its task."""
         from connectors.postgres.task import PostgresConnectorTask
