@@ -7,6 +7,7 @@ something goes through the herder's thread, which has the rest (`connect_py.herd
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -40,6 +41,8 @@ from connect_py.herder.session_key import SessionKeySettings
 from connect_py.log import lines as line_logging
 from connect_py.metrics.worker import ConnectorKind
 from connect_py.plugins.registry import KINDS, kinds_of
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -399,6 +402,7 @@ class ClientRequests:
             if isinstance(connector, SinkConnector):
                 return offset_requests.alter_sink(self._admin, sink_group(name, config), name, connector, config, offsets)
             assert isinstance(connector, SourceConnector)
+            self._fence(name)
             return offset_requests.alter_source(self._offsets, name, connector, config, offsets)
 
     def reset_offsets(self, name: str) -> str:
@@ -408,7 +412,18 @@ class ClientRequests:
             if isinstance(connector, SinkConnector):
                 return offset_requests.reset_sink(self._admin, sink_group(name, config), name, connector, config)
             assert isinstance(connector, SourceConnector)
+            self._fence(name)
             return offset_requests.reset_source(self._offsets, name, connector, config)
+
+    def _fence(self, name: str) -> None:
+        """Make sure that no task that was thought dead stores offsets after this. Raises RestError."""
+        if self._worker.exactly_once != "enabled":
+            return
+        try:
+            self._applier.fencing.fence(name)
+        except ConnectError as error:
+            log.warning("The tasks of %s could not be fenced: %s", name, error)
+            raise RestError("Failed to perform zombie fencing for source connector prior to modifying offsets", 500) from error
 
     @contextlib.contextmanager
     def _offsets_to_modify(self, name: str) -> Iterator[Mapping[str, str]]:

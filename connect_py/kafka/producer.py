@@ -257,9 +257,9 @@ def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object =
     return failure
 
 
-def was_given_up(error: KafkaError) -> bool:
+def was_given_up(error: object) -> bool:
     """Return whether the client dropped a record because it was told to: by `purge`, or by the abort of a transaction."""
-    return error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+    return isinstance(error, KafkaError) and error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 def java_class(error: KafkaError) -> str:

@@ -253,6 +253,7 @@ def _run_source(
     metrics.add_source(task.metrics)
     groups = topic_groups(config) if start["topic_creation"] else []
     admin = KafkaAdmin(connector_admin_properties(worker, name, number, config)) if groups else None
+    ensure: Callable[[str], None] = TopicCreator(groups, admin).ensure if admin else lambda topic: None
     loop = SourceTaskLoop(
         task,
         chain,
@@ -262,7 +263,7 @@ def _run_source(
         control,
         _with_states(channel.report, metrics),
         SendErrorHandler(tolerance, errors),
-        ensure_topic=TopicCreator(groups, admin).ensure if admin else lambda topic: None,
+        ensure_topic=_not_of_offsets(start, ensure) if start["exactly_once"] else ensure,
         delivery_error=delivery_error,
         flush_timeout_seconds=start["flush_timeout"],
         metrics=metrics,
@@ -318,6 +319,21 @@ def _transactions(
         task, submitted, producer, topic, functools.partial(offset_records, name), rule, start["flush_interval"], metrics
     )
     return found, requests
+
+
+def _not_of_offsets(start: Mapping[str, Any], ensure: Callable[[str], None]) -> Callable[[str], None]:
+    """Return `ensure`, but for the topic of offsets: a task's own records among them would be taken for offsets."""
+    from connect_py.errors import FatalTaskError
+    from offsets.topics import OFFSET_TOPIC
+
+    own = OFFSET_TOPIC.name(start["worker"])
+
+    def checked(topic: str) -> None:
+        if topic == own:
+            raise FatalTaskError("Source tasks may not produce to their own offsets topics when exactly-once support is enabled")
+        ensure(topic)
+
+    return checked
 
 
 def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: WorkerChannel, task: Any) -> None:

@@ -71,7 +71,7 @@ def test_a_malformed_listener_is_refused(listener: str) -> None:
 
 def test_what_the_worker_cannot_do_is_refused_and_not_ignored() -> None:
     with pytest.raises(ConfigError, match=r"exactly\.once"):
-        WorkerConfig.parse({**WORKER, "exactly.once.source.support": "enabled"})
+        WorkerConfig.parse({**WORKER, "exactly.once.source.support": "preparing"})
     with pytest.raises(ConfigError, match="it must be one of All, None, Principal or Allowlist"):
         WorkerConfig.parse({**WORKER, "connector.client.config.override.policy": "com.acme.OurPolicy"})
 
@@ -146,7 +146,13 @@ def config(**more: str | None) -> dict[str, str | None]:
                 "to be negated.",
             ],
         ),
-        ({**config(), "exactly.once.support": "required"}, ["This worker does not have exactly-once source support enabled."]),
+        (
+            {**config(), "exactly.once.support": "required"},
+            [
+                "This worker does not have exactly-once source support enabled.",
+                "The connector does not support exactly-once semantics with the provided configuration.",
+            ],
+        ),
         (
             {**config(key_converter=JSON), "key.converter.schemas.enable": "x"},
             ["Invalid value x for configuration schemas.enable: Expected value to be either true or false"],

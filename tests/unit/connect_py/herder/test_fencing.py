@@ -1,0 +1,110 @@
+"""Rounds of fencing, by what the configuration topic says of a connector's tasks."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from connect_py.errors import BadRequestError, ConflictError, NotFoundError, RestError, RetriableError
+from connect_py.herder.fencing import Fencing
+from offsets.local_stores import MemoryConfigStore
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.configs = MemoryConfigStore()
+        self.fenced: list[list[int]] = []
+        self.error: Exception | None = None
+        self.is_source = True
+        self.new_tasks = 0
+        self.fencing = Fencing(self.configs, lambda snapshot, name: self.is_source, self._fence)
+        self.configs.put_connector("c", {"name": "c"})
+
+    def _fence(self, name: str, tasks: Sequence[int]) -> None:
+        if self.error is not None:
+            raise self.error
+        self.fenced.append(list(tasks))
+        if self.new_tasks:
+            self.tasks(self.new_tasks)
+
+    def tasks(self, count: int) -> None:
+        self.configs.put_task_configs("c", [{"n": str(number)} for number in range(count)])
+
+    def round(self) -> list[list[int]]:
+        self.fenced = []
+        self.fencing.fence("c")
+        return self.fenced
+
+    @property
+    def record(self) -> int | None:
+        return self.configs.snapshot().task_count_records.get("c")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_the_first_set_is_noted_and_nothing_fenced(cluster: Cluster) -> None:
+    cluster.tasks(3)
+    assert cluster.round() == []
+    assert cluster.record == 3
+
+
+def test_a_set_that_has_been_noted_needs_no_round(cluster: Cluster) -> None:
+    cluster.tasks(3)
+    cluster.round()
+    assert cluster.round() == []
+
+
+def test_the_tasks_of_the_set_before_are_fenced(cluster: Cluster) -> None:
+    cluster.tasks(4)
+    cluster.round()
+    cluster.tasks(1)
+    assert cluster.round() == [[0, 1, 2, 3]]
+    assert cluster.record == 1
+
+
+def test_from_one_task_to_one_the_record_is_written_and_nothing_fenced(cluster: Cluster) -> None:
+    cluster.tasks(1)
+    cluster.round()
+    cluster.tasks(1)
+    assert "c" not in cluster.configs.snapshot().fenced
+    assert cluster.round() == []
+    assert "c" in cluster.configs.snapshot().fenced
+
+
+def test_an_empty_set_makes_a_round_necessary(cluster: Cluster) -> None:
+    cluster.tasks(1)
+    cluster.round()
+    cluster.tasks(0)
+    assert cluster.round() == [[0]]
+    assert cluster.record == 0
+
+
+def test_a_new_set_fails_a_round(cluster: Cluster) -> None:
+    cluster.tasks(2)
+    cluster.round()
+    cluster.tasks(3)
+    cluster.new_tasks = 4
+    with pytest.raises(ConflictError, match="new task configurations were generated"):
+        cluster.round()
+    assert cluster.record == 2
+
+
+def test_what_cannot_be_fenced_is_not_noted(cluster: Cluster) -> None:
+    cluster.tasks(2)
+    cluster.round()
+    cluster.tasks(2)
+    cluster.error = RetriableError("no coordinator")
+    with pytest.raises(RestError, match="no coordinator"):
+        cluster.round()
+    assert cluster.record == 2
+    assert "c" not in cluster.configs.snapshot().fenced
+
+
+def test_sinks_and_unknown_connectors_are_refused(cluster: Cluster) -> None:
+    with pytest.raises(NotFoundError, match="Connector x not found"):
+        cluster.fencing.fence("x")
+    cluster.is_source = False
+    with pytest.raises(BadRequestError, match="Connector c is not a source connector"):
+        cluster.round()
