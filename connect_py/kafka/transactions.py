@@ -143,6 +143,9 @@ class TransactionalProducer(Producer):
                     raise RetriableError("A transaction was not committed in time.") from None
                 if while_waiting is not None:
                     while_waiting()
+            except ConnectError:
+                self._commit = None
+                raise
             else:
                 self._commit = None
 

@@ -15,6 +15,7 @@ The task's thread owns all of this.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -108,12 +109,20 @@ class TransactionCommitter:
         """All that `poll` returned is handed to the producer; it returned this number of rows. Raises FatalTaskError."""
         self._rows += rows
         decision = self._rule.after_batch(_now_ms())
-        if decision is not Decision.CONTINUE:
-            self._decision = decision
+        self._decide(decision)
 
     def at_pause(self) -> None:
         """The task is to rest: end what is open first. Raises FatalTaskError."""
-        self._decision = self._rule.at_end(_now_ms())
+        self._decide(self._rule.at_end(_now_ms()))
+
+    def _decide(self, decision: Decision) -> None:
+        """What a connector asks for is of this batch alone, so it is done at once; the rest may wait for a commit that runs."""
+        if decision is Decision.CONTINUE:
+            return
+        if self._waits:
+            self._decision = decision
+        else:
+            self._end(decision)
 
     def confirm(self, confirmation: Callable[[], None]) -> None:
         """Have something called after the commit of what was sent up to now."""
@@ -123,7 +132,7 @@ class TransactionCommitter:
         """Return whether it is time to `commit`: between two batches, when no commit runs."""
         if self._running is not None or self._decision is Decision.CONTINUE:
             return False
-        return self._producer.is_open or not self._waits or time.monotonic() >= self._next
+        return self._producer.is_open or time.monotonic() >= self._next
 
     def commit(self) -> None:
         """End the transaction as was decided; a commit continues in the background. Raises FatalTaskError."""
@@ -162,14 +171,17 @@ class TransactionCommitter:
 
     def finish(self, deadline: float, *, failed: bool = False) -> bool:
         """End the last transaction until `deadline`; returns whether everything is stored. That of a failed task is dropped."""
+        if failed:
+            with contextlib.suppress(ConnectError):  # what the task failed with is more
+                self._producer.await_commit(deadline=deadline)
+                self.serve()
+            self._producer.abort(deadline)
+            return False
         try:
             self._producer.await_commit(deadline=deadline)
-            self.serve()
-        finally:
-            if failed:
-                self._producer.abort(deadline)
-        if failed:
+        except RetriableError:
             return False
+        self.serve()
         self._submitted.delivered()
         if not self._submitted.is_idle():  # the rest of a batch was not sent
             self._producer.abort(deadline)
@@ -177,7 +189,10 @@ class TransactionCommitter:
         self._decision = self._rule.at_end(_now_ms())
         if self._decision is not Decision.CONTINUE:
             self.commit()
-            self._producer.await_commit(deadline=deadline)
+            try:
+                self._producer.await_commit(deadline=deadline)
+            except RetriableError:
+                return False
             self.serve()
         self._producer.abort(deadline)  # where the connector alone says when a transaction ends
         return True

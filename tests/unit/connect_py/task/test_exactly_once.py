@@ -170,7 +170,7 @@ def test_an_abort_that_a_connector_asks_for_stores_the_offsets_nevertheless() ->
     run.requests.abort_transaction()
     run.send(2)
     run.turn()
-    assert run.producer.log == ["begin", "row", "row", "abort", "begin", ("offsets", 2)]
+    assert run.producer.log == ["begin", "row", "row", "abort", "begin", ("offsets", 2), "commit"]
 
 
 def test_only_the_connector_ends_its_transactions() -> None:
