@@ -66,7 +66,7 @@ class TransactionalProducer(Producer):
             goes_on: whether to try again when Kafka does not answer.
 
         Raises:
-            RetriableError: Kafka did not answer, and it does not go on.
+            RetriableError: Kafka did not answer, and `goes_on` gave False.
             FatalTaskError: Kafka refuses.
         """
         while True:
