@@ -35,6 +35,9 @@ _Offsets = list[tuple[SourcePartition, SourceOffset]]
 #: An offset as a record: (key, value).
 _Record = tuple[bytes, bytes | None]
 
+#: Raises DataError.
+OffsetsToRecords = Callable[[_Offsets], Iterable[_Record]]
+
 
 class CommittingProducer(Protocol):
     """What the committer asks of `connect_py.kafka.transactions.TransactionalProducer`."""
@@ -65,7 +68,7 @@ class TransactionCommitter:
         submitted: SubmittedRecords,
         producer: CommittingProducer,
         topic: str,
-        to_records: Callable[[_Offsets], Iterable[_Record]],
+        to_records: OffsetsToRecords,
         rule: BoundaryRule,
         interval_seconds: float,
         metrics: SourceMetrics | None = None,

@@ -41,7 +41,7 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.permissions import permit
 from connect_py.api.storage import OffsetWriter
 from connect_py.config.connector import secrets_of
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, FatalTaskError
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import redactor, secret_values
 from connect_py.log.traces import headline, trace_of
@@ -56,7 +56,7 @@ from connect_py.task.offsets import PipeOffsetWriter
 if TYPE_CHECKING:
     from connect_py.api import SourceTask
     from connect_py.kafka.transactions import TransactionalProducer
-    from connect_py.task.exactly_once import TransactionCommitter
+    from connect_py.task.exactly_once import OffsetsToRecords, TransactionCommitter
     from connect_py.task.offsets import SubmittedRecords
     from connect_py.task.transaction_boundary import TransactionRequests
 
@@ -67,6 +67,9 @@ _LEASE_WAIT_SECONDS = 0.2
 
 #: (worker properties, connector, task) → a writer of source offsets.
 OffsetWriterFactory = Callable[[Mapping[str, str], str, int], OffsetWriter]
+
+#: (worker properties, connector) → the topic of offsets, and what makes records of offsets.
+OffsetTopicFactory = Callable[[Mapping[str, str], str], tuple[str, "OffsetsToRecords"]]
 
 
 class WorkerChannel:
@@ -87,10 +90,11 @@ class WorkerChannel:
             self._stream.flush()
 
 
-def main(offset_writer: OffsetWriterFactory, *, is_forked: bool = False) -> int:
+def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory, is_forked: bool = False) -> int:
     """Run the task that the worker describes on standard input; returns the exit code of the process.
 
     Args:
+        offset_topic: of exactly-once sources, which write offsets themselves.
         is_forked: whether the process's command line is that of the server it was forked from.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
@@ -119,7 +123,7 @@ def main(offset_writer: OffsetWriterFactory, *, is_forked: bool = False) -> int:
         formatter.redact = redactor(_all_secrets(plugins, start))
         while start.get("leased") and not lease.is_armed and not control.is_stopping:
             lease.wait(_LEASE_WAIT_SECONDS)
-        _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
+        _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer, offset_topic)
     except TaskStopped:
         pass
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
@@ -189,6 +193,7 @@ def _run(
     control: TaskControl,
     channel: WorkerChannel,
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
+    offset_topic: OffsetTopicFactory,
 ) -> None:
     from connect_py.api import BatchSinkTask, SinkTask, SourceTask
     from connect_py.config.client_overrides import clients_of, require_allowed
@@ -200,7 +205,7 @@ def _run(
     kinds = [*used, ClientKind.ADMIN] if issubclass(task_class, BatchSinkTask) else used
     require_allowed(start["worker"], start["config"], kinds, connector.client_prefixes)
     if issubclass(task_class, SourceTask):
-        _run_source(start, plugins, control, channel, offset_writer, task_class())
+        _run_source(start, plugins, control, channel, offset_writer, offset_topic, task_class())
     elif issubclass(task_class, BatchSinkTask):
         _run_batch_sink(start, plugins, control, channel, task_class())
     elif issubclass(task_class, SinkTask):
@@ -218,6 +223,7 @@ def _run_source(
     control: TaskControl,
     channel: WorkerChannel,
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
+    offset_topic: OffsetTopicFactory,
     task: Any,
 ) -> None:
     from connect_py.kafka.admin import KafkaAdmin
@@ -242,9 +248,11 @@ def _run_source(
     producer: Producer
     committer: OffsetCommits
     stored, transactions = start["offsets"], None
-    if start["exactly_once"]:
+    own_topic = None
+    if start.get("exactly_once"):
+        own_topic, to_records = offset_topic(worker, name)
         producer, stored = _admit(start, control, channel, statistics, only_errors=only_errors)
-        committer, transactions = _transactions(start, task, submitted, producer, metrics)
+        committer, transactions = _transactions(start, task, submitted, producer, own_topic, to_records, metrics)
     else:
         producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=statistics, only_errors=only_errors)
         writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
@@ -263,7 +271,7 @@ def _run_source(
         control,
         _with_states(channel.report, metrics),
         SendErrorHandler(tolerance, errors),
-        ensure_topic=_not_of_offsets(start, ensure) if start["exactly_once"] else ensure,
+        ensure_topic=ensure if own_topic is None else _but_not(own_topic, ensure),
         delivery_error=delivery_error,
         flush_timeout_seconds=start["flush_timeout"],
         metrics=metrics,
@@ -298,15 +306,19 @@ def _admit(
 
 
 def _transactions(
-    start: Mapping[str, Any], task: SourceTask, submitted: SubmittedRecords, producer: TransactionalProducer, metrics: SourceMetrics
+    start: Mapping[str, Any],
+    task: SourceTask,
+    submitted: SubmittedRecords,
+    producer: TransactionalProducer,
+    topic: str,
+    to_records: OffsetsToRecords,
+    metrics: SourceMetrics,
 ) -> tuple[TransactionCommitter, TransactionRequests | None]:
     """Return what ends an exactly-once task's transactions, and what the connector asks of it. Raises ConfigError."""
     from connect_py.task.exactly_once import TransactionCommitter
     from connect_py.task.transaction_boundary import TransactionBoundary, TransactionRequests, boundary_rule
-    from offsets.offset_store import offset_records
-    from offsets.topics import OFFSET_TOPIC
 
-    name, config = start["connector"], start["config"]
+    config = start["config"]
     boundary = TransactionBoundary.of_property(config.get("transaction.boundary", "poll"))
     interval = config.get("transaction.boundary.interval.ms", "").strip()
     interval_ms = int(parse_value("transaction.boundary.interval.ms", interval, ConfigType.LONG)) if interval else None
@@ -314,19 +326,11 @@ def _transactions(
     rule = boundary_rule(
         boundary, interval_ms=int(start["flush_interval"] * 1000) if interval_ms is None else interval_ms, requests=requests
     )
-    topic = OFFSET_TOPIC.name(start["worker"])
-    found = TransactionCommitter(
-        task, submitted, producer, topic, functools.partial(offset_records, name), rule, start["flush_interval"], metrics
-    )
-    return found, requests
+    return TransactionCommitter(task, submitted, producer, topic, to_records, rule, start["flush_interval"], metrics), requests
 
 
-def _not_of_offsets(start: Mapping[str, Any], ensure: Callable[[str], None]) -> Callable[[str], None]:
+def _but_not(own: str, ensure: Callable[[str], None]) -> Callable[[str], None]:
     """Return `ensure`, but for the topic of offsets: a task's own records among them would be taken for offsets."""
-    from connect_py.errors import FatalTaskError
-    from offsets.topics import OFFSET_TOPIC
-
-    own = OFFSET_TOPIC.name(start["worker"])
 
     def checked(topic: str) -> None:
         if topic == own:

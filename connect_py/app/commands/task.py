@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from connect_py.api.storage import OffsetWriter
 from connect_py.task.fork_server import FORK_SERVER, serve
 from connect_py.task.main import main as task_main
+
+if TYPE_CHECKING:
+    from connect_py.task.exactly_once import OffsetsToRecords
 
 #: What most tasks need. What only some need (registries, SQLAlchemy, Spark) takes long to import or much memory, and stays with them.
 _PRELOADED = (
@@ -33,10 +38,17 @@ def task(arguments: Sequence[str], _usage: str) -> int:
             importlib.import_module(name)
         if not serve():
             return 0
-    return task_main(_offset_writer, is_forked=is_server)
+    return task_main(_offset_writer, offset_topic=_offset_topic, is_forked=is_server)
 
 
 def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:
     from offsets.offset_store import TaskOffsetWriter
 
     return TaskOffsetWriter(worker, connector, task)
+
+
+def _offset_topic(worker: Mapping[str, str], connector: str) -> tuple[str, OffsetsToRecords]:
+    from offsets.offset_store import offset_records
+    from offsets.topics import OFFSET_TOPIC
+
+    return OFFSET_TOPIC.name(worker), functools.partial(offset_records, connector)
