@@ -1,8 +1,8 @@
 """Say when the transaction of an exactly-once source task ends, and how (KIP-618; `ExactlyOnceWorkerSourceTask.java`).
 
 ``transaction.boundary`` names the rule: `poll` ends it after each batch, `interval` after a batch when its time has come, `connector` where
-the connector asks for it. The rules decide, `steps` says what a decision means for the producer; neither touches one. Times are
-arguments, in milliseconds of a clock that is not set back.
+the connector asks for it. The rules decide, `connect_py.task.exactly_once` carries it out. Times are arguments, in milliseconds of a clock
+that is not set back.
 
 An open transaction is ended before a pause and at an orderly end, not after a failure.
 """
@@ -42,38 +42,6 @@ class Decision(Enum):
     CONTINUE = "continue"
     COMMIT = "commit"
     ABORT = "abort"
-
-
-class Step(Enum):
-    """What to do with the producer."""
-
-    BEGIN = "begin"
-    ABORT = "abort"
-    WRITE_OFFSETS = "write offsets"
-    COMMIT = "commit"
-
-
-def steps(decision: Decision, *, is_open: bool, has_offsets: bool) -> tuple[Step, ...]:
-    """Return what a decision means, in order.
-
-    The offsets are written by the same producer into the transaction of the records. After the steps of any decision but `CONTINUE` the
-    source task is notified of a commit, also when there was no step.
-
-    Args:
-        is_open: whether records were sent since the last transaction ended.
-        has_offsets: whether offsets wait to be written.
-    """
-    if decision is Decision.CONTINUE:
-        return ()
-    found: list[Step] = []
-    if decision is Decision.ABORT and is_open:  # a connector may ask when nothing was sent
-        found.append(Step.ABORT)
-        is_open = False
-    if is_open or has_offsets:
-        found += [] if is_open else [Step.BEGIN]
-        found += [Step.WRITE_OFFSETS] if has_offsets else []
-        found.append(Step.COMMIT)
-    return tuple(found)
 
 
 class BoundaryRule(Protocol):

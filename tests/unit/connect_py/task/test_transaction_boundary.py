@@ -1,20 +1,16 @@
-"""When transactions of exactly-once sources end, and what that means for the producer."""
+"""When transactions of exactly-once sources end."""
 
 import threading
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from connect_py.api.record import SourceRecord
 from connect_py.errors import ConfigError, FatalTaskError
 from connect_py.task.transaction_boundary import (
     Decision,
-    Step,
     TransactionBoundary,
     TransactionRequests,
     boundary_rule,
-    steps,
 )
 
 POLL, INTERVAL, CONNECTOR = TransactionBoundary
@@ -125,49 +121,3 @@ def test_any_thread_may_ask() -> None:
 def test_a_connector_boundary_needs_the_connectors_requests() -> None:
     with pytest.raises(ValueError, match="must be provided"):
         boundary_rule(CONNECTOR, interval_ms=0, requests=None)
-
-
-BEGIN, DROP, OFFSETS, END = Step.BEGIN, Step.ABORT, Step.WRITE_OFFSETS, Step.COMMIT
-
-
-@pytest.mark.parametrize(
-    ("decision", "is_open", "has_offsets", "expected"),
-    [
-        (CONTINUE, True, True, ()),
-        (COMMIT, True, True, (OFFSETS, END)),
-        (COMMIT, True, False, (END,)),
-        (COMMIT, False, True, (BEGIN, OFFSETS, END)),
-        (COMMIT, False, False, ()),
-        (ABORT, True, True, (DROP, BEGIN, OFFSETS, END)),
-        (ABORT, True, False, (DROP,)),
-        (ABORT, False, True, (BEGIN, OFFSETS, END)),
-        (ABORT, False, False, ()),
-    ],
-)
-def test_steps_of_a_decision(decision: Decision, is_open: bool, has_offsets: bool, expected: tuple[Step, ...]) -> None:
-    assert steps(decision, is_open=is_open, has_offsets=has_offsets) == expected
-
-
-@given(st.lists(st.tuples(st.sampled_from(Decision), st.integers(0, 2))))
-def test_records_and_their_offsets_end_together(history: list[tuple[Decision, int]]) -> None:
-    """Steps suit the producer in every state, and the offsets that are stored are those of records that were committed or dropped."""
-    sent = stored = dropped = 0
-    is_open, waiting, in_transaction, committed = False, 0, 0, 0
-    for decision, records in history:
-        for _ in range(records):
-            is_open, sent, waiting, in_transaction = True, sent + 1, waiting + 1, in_transaction + 1
-        for step in steps(decision, is_open=is_open, has_offsets=waiting > 0):
-            if step is BEGIN:
-                assert not is_open
-                is_open = True
-            elif step is DROP:
-                assert is_open
-                is_open, dropped, in_transaction = False, dropped + in_transaction, 0
-            elif step is OFFSETS:
-                assert is_open
-            else:
-                assert is_open
-                is_open, stored, committed, waiting, in_transaction = False, stored + waiting, committed + in_transaction, 0, 0
-        assert stored == committed + dropped
-        assert stored + waiting == sent
-        assert not (decision is not CONTINUE and (is_open or waiting))
