@@ -170,7 +170,7 @@ class TransactionalProducer(Producer):
             commit = self._commits.get()
             try:
                 self._commit_now()
-            except BaseException as error:  # noqa: BLE001  # for whoever waits
+            except BaseException as error:  # noqa: BLE001  # for the caller that waits
                 commit.set_exception(error)
             else:
                 commit.set_result(None)

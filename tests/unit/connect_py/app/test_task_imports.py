@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+#: What exactly-once sources alone need.
+TRANSACTIONS = ["connect_py.kafka.transactions", "connect_py.task.exactly_once", "connect_py.task.transaction_boundary"]
 #: The worker's REST API, offsets in a database, the sink.
-OTHERS = ["fastapi", "sqlalchemy", "pyspark"]
+OTHERS = ["fastapi", "sqlalchemy", "pyspark", *TRANSACTIONS]
 #: The metadata of packages, which says what they add: 25 ms to import and to read. Drivers of other databases import it themselves.
 METADATA = "importlib.metadata"
 
