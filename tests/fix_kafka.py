@@ -63,7 +63,7 @@ def next_offset(consumer: Consumer, partition: TopicPartition) -> int:
             return False
         return True
 
-    eventually(has_leader, f"leader of {partition.topic}", 20)
+    eventually(has_leader, f"leader of {partition.topic}", 60)
     return found[-1]
 
 

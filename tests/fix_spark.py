@@ -68,11 +68,11 @@ FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
 
 
 class Watched:
-    """Opens a task's tables (`make_tables`) over a session whose statements a test is told of.
+    """Opens a task's tables (`make_tables`) over a session whose statements a test sees.
 
     Attributes:
         tables: those that were opened last.
-        before: called with each statement before it is sent; reading a table is told as ``TABLE name``.
+        before: called with each statement before it is sent; for the reading of a table with ``TABLE name``.
         after: the same after it was carried out.
     """
 

@@ -37,7 +37,7 @@ def new_dice() -> random.Random:
 def kill(worker: Worker, victim: str) -> list[int]:
     """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would. Returns those that read."""
     # the one that was killed before may have gone a moment ago
-    wait_until(worker.children, 20, "a process of the task's own")
+    wait_until(worker.children, 60, "a process of the task's own")
     tasks = worker.children()
     readers = [child for pid in tasks for child in child_pids(pid)]
     if victim == "worker":

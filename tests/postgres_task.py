@@ -75,7 +75,7 @@ class DirectTask:
         self.task.offsets_committed([(batch.source_partition, batch.source_offset)])
         return found
 
-    def poll_until(self, condition: Callable[[], object], seconds: float = 30, what: str = "it") -> None:
+    def poll_until(self, condition: Callable[[], object], seconds: float = 60, what: str = "it") -> None:
         """Poll until a condition holds. Raises AssertionError after the time."""
         deadline = time.monotonic() + seconds
         while not condition():

@@ -26,7 +26,7 @@ class Listener:
             self.heard.append(news)
             self.changed.notify_all()
 
-    def wait(self, *news: object, seconds: float = 10) -> None:
+    def wait(self, *news: object, seconds: float = 60) -> None:
         with self.changed:
             assert self.changed.wait_for(lambda: news in self.heard, seconds), (news, self.heard)
 

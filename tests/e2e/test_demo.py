@@ -82,5 +82,5 @@ def test_an_interrupted_demo_stops_its_servers(env: dict[str, str], tmp_path: Pa
     demo.send_signal(signal.SIGINT)
     assert demo.wait(60) == 130
     ports = [int(port) for port in re.findall(r"localhost:(\d+)", output.read_text())]
-    wait_until(lambda: not any(is_listening(port) for port in ports), 10, "the servers' end")
+    wait_until(lambda: not any(is_listening(port) for port in ports), 60, "the servers' end")
     assert "Interrupted; everything was stopped." in output.read_text()

@@ -33,7 +33,7 @@ KINDS = {
     "Fingerprint": "transformation",
     "FieldEquals": "predicate",
 }
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 
 
 def run(*command: str) -> None:

@@ -14,7 +14,7 @@ from pyiceberg.table import StaticTable
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
-from connect_py.app.services.worker import Worker
+from connect_py.app.services.worker import RefusedError, Worker
 from spark_sink.spark.jars import SINK_JARS, cached, resolve
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
@@ -107,19 +107,37 @@ def alter_offsets_by_rest(connection: psycopg.Connection, worker: Worker, tag: s
     sink = f"/connectors/sink-{tag}"
     partition = {"kafka_topic": f"pg_{tag}.public.product", "kafka_partition": 0}
 
-    def stored() -> tuple[str | None, str | None]:
+    def stored() -> tuple[str | None, int]:
         properties = lake(warehouse).properties
-        return properties.get(f"kafka.connect.offsets.sink-{tag}"), properties.get(f"kafka.connect.generation.sink-{tag}")
+        return properties.get(f"kafka.connect.offsets.sink-{tag}"), int(properties.get(f"kafka.connect.generation.sink-{tag}", 0))
+
+    def alter(method: str, body: object = None) -> None:
+        """Each starts a JVM, for which a request may not wait long enough when others use the machine; it can be repeated."""
+
+        def is_altered() -> bool:
+            try:
+                worker.request(method, f"{sink}/offsets", body)
+            except RefusedError as error:
+                if "repeat the request" not in str(error):
+                    raise
+                return False
+            return True
+
+        eventually(is_altered, "answer that the offsets are altered", 300)
 
     worker.request("PUT", f"{sink}/stop")
     wait_until(lambda: worker.request("GET", f"{sink}/status")["connector"]["state"] == "STOPPED", 60, "the sink to stop")
     wait_until(lambda: not task_processes(worker, f"sink-{tag}"), 60, "the sink's process to end")
-    worker.request("PATCH", f"{sink}/offsets", {"offsets": [{"partition": partition, "offset": {"kafka_offset": 1000}}]})
+    alter("PATCH", {"offsets": [{"partition": partition, "offset": {"kafka_offset": 1000}}]})
     assert worker.request("GET", f"{sink}/offsets")["offsets"] == [{"partition": partition, "offset": {"kafka_offset": 1000}}]
-    assert stored() == (f'{{"{partition["kafka_topic"]}":{{"0":1000}}}}', "1")
-    worker.request("DELETE", f"{sink}/offsets")
+    patched, generation = stored()
+    assert patched == f'{{"{partition["kafka_topic"]}":{{"0":1000}}}}'
+    assert generation >= 1
+    alter("DELETE")
     assert worker.request("GET", f"{sink}/offsets")["offsets"] == []
-    assert stored() == ("{}", "2")
+    deleted, last_generation = stored()
+    assert deleted == "{}"
+    assert last_generation > generation
     connection.execute("INSERT INTO product VALUES (4001, 'after', 2, NULL)")
     worker.request("PUT", f"{sink}/resume")
     await_equal(connection, warehouse)

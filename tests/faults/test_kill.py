@@ -112,7 +112,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
                 gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task")
                 before = kafka.count(topic)
                 bring_back(worker, tag)
-                wait_until(partial(are_gone, gone), 10, "the end of the processes that read")
+                wait_until(partial(are_gone, gone), 60, "the end of the processes that read")
             await_position(worker, tag)
         records = await_equal(kafka, topic, table(connection))
         await_journal(kafka, tag, connection)
@@ -200,4 +200,4 @@ def test_a_task_process_does_not_outlive_its_worker(
     tasks = worker.children()
     assert tasks, "the task has no process of its own"
     worker.kill()
-    wait_until(lambda: not any(is_running(pid) for pid in tasks), 10, "the end of the tasks' processes")
+    wait_until(lambda: not any(is_running(pid) for pid in tasks), 60, "the end of the tasks' processes")

@@ -188,7 +188,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
             gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task")
             before = kafka.count(topic)
             bring_back(worker, name)
-            wait_until(partial(are_gone, gone), 10, "the end of the processes that read")
+            wait_until(partial(are_gone, gone), 60, "the end of the processes that read")
         # little may have been read for good between kills
         wait_until(partial(is_streaming, worker, name), 180 + 20 * KILLS, "the stream")
     keys = [key for key, _ in assert_nothing_is_lost(kafka, name, cursor)]

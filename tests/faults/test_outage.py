@@ -39,11 +39,11 @@ def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(bro
         lines = tmp_path / "lines.txt"
         lines.write_text("one\n")
         worker.create(tag, {"connector.class": "FileStreamSource", "file": str(lines), "topic": tag})
-        wait_until(lambda: values(kafka, tag) == ["one"], 20, "the first line")
+        wait_until(lambda: values(kafka, tag) == ["one"], 60, "the first line")
         broker.kill()
         with lines.open("a") as file:
             file.write("two\n")
-        wait_until(lambda: "Connection refused" in worker.log.read_text(), 20, "a line about the broker")
+        wait_until(lambda: "Connection refused" in worker.log.read_text(), 60, "a line about the broker")
         with lines.open("a") as file:
             file.write("three\n")
         broker.bring_back()

@@ -59,7 +59,7 @@ def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(brok
         worker.service.stop(seconds=40)
         assert time.monotonic() - began < 10, worker.service.log_tail(1000)
         assert "gives up what it waits for" in worker.service.log_tail(1000)
-        wait_until(lambda: not Path(f"/proc/{task}").exists(), 5, "the task's end")
+        wait_until(lambda: not Path(f"/proc/{task}").exists(), 60, "the task's end")
         broker.bring_back()
         worker.restart()
         await_lines(out, [*before, "c"], 60)

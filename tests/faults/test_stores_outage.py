@@ -35,7 +35,7 @@ class Broker:
 
     def kill(self) -> None:
         os.kill(self._service.pid, signal.SIGKILL)
-        wait_until(lambda: not self._service.is_alive(), 20, "the broker's end")
+        wait_until(lambda: not self._service.is_alive(), 60, "the broker's end")
 
     def bring_back(self) -> None:
         self._service = Service("the Kafka broker", self._command, self._service.log)

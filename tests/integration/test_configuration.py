@@ -70,11 +70,11 @@ def test_a_provided_value_reaches_the_task_and_shows_nowhere(
     )
     variable = f"${{file:{secrets}/db.properties:password}}"
     worker.create(tag, stamped_lines(lines, tag, variable))
-    wait_until(lambda: kafka.count(tag) == 1, 20, "the first line")
+    wait_until(lambda: kafka.count(tag) == 1, 60, "the first line")
     (secrets / "db.properties").write_text("password=second-s3cr3t")
     worker.request("POST", f"/connectors/{tag}/restart?includeTasks=true")
     append(lines, "two")
-    wait_until(lambda: kafka.count(tag) == 2, 20, "the second line")
+    wait_until(lambda: kafka.count(tag) == 2, 60, "the second line")
     assert stamps(kafka, tag) == ["first-s3cr3t", "second-s3cr3t"]
     shown = everything_shown(worker, kafka, tag)
     assert variable in shown
@@ -126,11 +126,11 @@ def test_a_connector_sees_new_values_when_the_old_ones_expire(
         }
     )
     worker.create(tag, stamped_lines(lines, tag, "${vault:db:password}"))
-    wait_until(lambda: kafka.count(tag) == 1, 20, "the first line")
+    wait_until(lambda: kafka.count(tag) == 1, 60, "the first line")
     lease.write_text("lease-2")
     wait_until(lambda: worker.log.read_text().count("values from a config provider have expired") >= 1, 30, "a restart")
     append(lines, "two")
-    wait_until(lambda: kafka.count(tag) == 2, 20, "the second line")
+    wait_until(lambda: kafka.count(tag) == 2, 60, "the second line")
     assert stamps(kafka, tag) == ["lease-1", "lease-2"]
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 #: Topics and statuses follow a request a moment later, and offsets after a flush (every 2 s here).
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 #: Of a page about several workers: another one of the group.
 SECOND_WORKER = "localhost:8084"

@@ -91,7 +91,7 @@ def test_a_source_shows_its_snapshot_and_its_stream(worker: Worker, postgres: Po
             )
         finally:
             worker.delete(tag)
-    wait_until(lambda: tag not in scrape.text(), 20, "the figures of a deleted connector to vanish")
+    wait_until(lambda: tag not in scrape.text(), 60, "the figures of a deleted connector to vanish")
 
 
 def test_a_sink_shows_what_it_reads_skips_and_sends_to_the_dead_letter_queue(
@@ -144,11 +144,11 @@ def test_the_figures_of_a_killed_task_vanish_and_its_successor_begins_anew(worke
     try:
         name = "kafka_connect_source_task_metrics_source_record_poll_total"
         scrape.until(3, name, connector=tag)
-        wait_until(lambda: len(kafka.read(worker.topic("offset"))) > 0, 20, "the offset to be stored")
+        wait_until(lambda: len(kafka.read(worker.topic("offset"))) > 0, 60, "the offset to be stored")
         started = scrape("kafka_connect_worker_metrics_task_startup_success_total")
         (task,) = [pid for pid in worker.children() if f"{tag}-0" in Path(f"/proc/{pid}/cmdline").read_text()]
         os.kill(task, signal.SIGKILL)
-        wait_until(lambda: scrape(name, connector=tag) in (None, 0), 20, "the dead task's figures to vanish")
+        wait_until(lambda: scrape(name, connector=tag) in (None, 0), 60, "the dead task's figures to vanish")
         worker.wait_for(tag, "RUNNING")
         wait_until(
             lambda: scrape("kafka_connect_worker_metrics_task_startup_success_total") == started + 1, 20, "the new start to be counted"

@@ -244,7 +244,7 @@ def test_locked_tables_take_changes_again_as_soon_as_a_transaction_keeps_the_row
         if engine == "InnoDB":
             assert written.wait(20), "the table is still locked"
         else:
-            wait_until(lambda: is_waiting_for_a_lock(place), 20, "the writer behind the lock")
+            wait_until(lambda: is_waiting_for_a_lock(place), 60, "the writer behind the lock")
         assert written.is_set() is (engine == "InnoDB")
         task.poll_until(lambda: len(task.of(topic)) == 2, what="the new row")
     writer.join()

@@ -348,7 +348,7 @@ def test_files_are_without_names_so_that_nothing_is_left_after_a_crash(pair: Cal
 
 @contextmanager
 def files_up_to(size: int) -> Iterator[None]:
-    """No file of this process grows beyond so many bytes, as on a disk without room."""
+    """No file of this process grows beyond the given number of bytes, as on a disk without room."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

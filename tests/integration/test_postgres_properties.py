@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from connect_py.errors import DataError, FatalTaskError
 from connectors.postgres.server.validation import connection_problem
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
 
@@ -209,10 +209,8 @@ def positions(source: Source) -> Callable[[], tuple[Any, Any]]:
 
 def free_slot(source: Source) -> None:
     """Wait until the server has noticed that the task's connection is gone."""
-    deadline = time.monotonic() + 20
     sql = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = current_database() AND active"
-    while source.db.execute(sql).fetchone() != (0,):
-        assert time.monotonic() < deadline, "the slot stays in use"
+    eventually(lambda: source.db.execute(sql).fetchone() == (0,), "free slot")
 
 
 def confirmed(source: Source) -> int:

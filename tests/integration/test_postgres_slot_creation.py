@@ -19,6 +19,7 @@ from connect_py.app.services.process import ServiceError, wait_until
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.postgres.task import PostgresConnectorTask
 from tests.fix_postgres import postgres_source
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
 
@@ -75,7 +76,7 @@ def test_a_creation_that_waits_says_for_whom_and_goes_on(
             return len(reports) >= 2
 
         with contextlib.suppress(ServiceError):  # the test then finds too few reports
-            wait_until(reported_twice, 20, "two reports")
+            wait_until(reported_twice, 60, "two reports")
         writer.execute("COMMIT")
 
     ending = threading.Thread(target=end_when_reported_twice)
@@ -102,15 +103,12 @@ def test_a_stop_ends_the_wait_and_leaves_no_slot(
     polling.start()
     found = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
     with postgres.connect(database) as admin:
-        deadline = time.monotonic() + 20
-        while admin.execute(found, (f"slot_{tag}",)).fetchone() is None:
-            assert time.monotonic() < deadline, "the slot does not show"
+        eventually(lambda: admin.execute(found, (f"slot_{tag}",)).fetchone(), "slot")
         task.stop()
         polling.join(5)
         assert not polling.is_alive()
         task.close()
-        while admin.execute(found, (f"slot_{tag}",)).fetchone() is not None:
-            assert time.monotonic() < deadline, "the slot is still there"
+        eventually(lambda: admin.execute(found, (f"slot_{tag}",)).fetchone() is None, "end of the slot")
 
 
 def test_no_change_falls_between_a_snapshot_and_a_slot_that_is_still_being_created(
@@ -129,9 +127,7 @@ def test_no_change_falls_between_a_snapshot_and_a_slot_that_is_still_being_creat
         creating = threading.Thread(target=predecessor.execute, args=(create,))
         creating.start()
         found = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
-        deadline = time.monotonic() + 20
-        while connection.execute(found, (f"slot_{tag}",)).fetchone() is None:
-            assert time.monotonic() < deadline, "the slot does not show"
+        eventually(lambda: connection.execute(found, (f"slot_{tag}",)).fetchone(), "slot")
 
         task = started(postgres_source(postgres, database, tag, slot_retry_delay_ms="200", slot_max_retries="1000"))
         seen: set[int] = set()

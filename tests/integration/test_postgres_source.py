@@ -104,7 +104,7 @@ class Runner:
                 self.task.offsets_committed([(batch.source_partition, batch.source_offset)])
         return batch
 
-    def until(self, count: int, seconds: float = 30.0, *, commit: bool = True) -> list[Record]:
+    def until(self, count: int, seconds: float = 60.0, *, commit: bool = True) -> list[Record]:
         deadline = time.monotonic() + seconds
         while len(self.records) < count and time.monotonic() < deadline:
             self.poll(commit=commit)
@@ -211,7 +211,7 @@ def lsn_number(runner: Runner, text: str) -> int:
     return int(row[0])
 
 
-def wait_for(holds: Any, seconds: float = 20.0) -> None:
+def wait_for(holds: Any, seconds: float = 60.0) -> None:
     eventually(holds, "such state", seconds)
 
 

@@ -37,7 +37,7 @@ def values(kafka: Kafka, topic: str) -> list[str]:
     return [json.loads(message.value())["payload"] for message in kafka.read(topic)]
 
 
-def await_values(kafka: Kafka, topic: str, expected: list[str], seconds: float = 20) -> None:
+def await_values(kafka: Kafka, topic: str, expected: list[str], seconds: float = 60) -> None:
     wait_until(lambda: kafka.count(topic) >= len(expected), seconds, f"{len(expected)} records in {topic}")
     assert values(kafka, topic) == expected
 
@@ -47,7 +47,7 @@ def offsets(worker: Worker, name: str) -> list[Any]:
 
 
 def await_position(worker: Worker, name: str, position: int) -> None:
-    wait_until(lambda: [entry["offset"]["position"] for entry in offsets(worker, name)] == [position], 20, f"position {position}")
+    wait_until(lambda: [entry["offset"]["position"] for entry in offsets(worker, name)] == [position], 60, f"position {position}")
 
 
 def is_alive(pid: int) -> bool:
@@ -67,7 +67,7 @@ def test_a_worker_that_is_killed_leaves_no_process_and_goes_on_where_it_was(
     orphans = worker.children()
     assert orphans
     worker.kill()
-    wait_until(lambda: not any(map(is_alive, orphans)), 5, "the end of the tasks")
+    wait_until(lambda: not any(map(is_alive, orphans)), 60, "the end of the tasks")
     with lines.open("a") as file:
         file.write("three\n")
     worker.restart()
@@ -84,7 +84,7 @@ def test_a_task_that_is_killed_is_started_again_and_goes_on(
     await_position(worker, tag, 8)
     (killed,) = worker.children()
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: [pid for pid in worker.children() if pid != killed], 20, "another process")
+    wait_until(lambda: [pid for pid in worker.children() if pid != killed], 60, "another process")
     worker.wait_for(tag, "RUNNING")
     with lines.open("a") as file:
         file.write("three\n")
@@ -122,7 +122,7 @@ def test_the_same_configuration_again_leaves_the_task_alone_and_another_restarts
     worker.request("POST", f"/connectors/{tag}/restart")  # answers when the connector, restarted by the PUT too, runs
     assert worker.children() == before
     worker.request("PUT", f"/connectors/{tag}/config", {**config, "errors.log.enable": "true"})
-    wait_until(lambda: worker.children() and worker.children() != before, 20, "another process")
+    wait_until(lambda: worker.children() and worker.children() != before, 60, "another process")
     worker.wait_for(tag, "RUNNING")
 
 
@@ -139,14 +139,14 @@ def test_pause_stop_resume_and_delete_do_to_the_process_what_they_say(
     with lines.open("a") as file:
         file.write("three\n")
     worker.request("PUT", f"/connectors/{tag}/stop")
-    wait_until(lambda: not worker.children(), 20, "no process")
+    wait_until(lambda: not worker.children(), 60, "no process")
     assert values(kafka, tag) == ["one", "two"], "a paused task reads nothing"
     worker.request("PUT", f"/connectors/{tag}/resume")
     await_values(kafka, tag, ["one", "two", "three"])
     worker.delete(tag)
-    wait_until(lambda: not worker.children(), 20, "no process")
+    wait_until(lambda: not worker.children(), 60, "no process")
     with pytest.raises(RefusedError, match="No status found"):
-        wait_until(lambda: not worker.status(tag), 10, "no status")
+        wait_until(lambda: not worker.status(tag), 60, "no status")
 
 
 def test_a_connector_made_stopped_runs_nothing_and_takes_offsets(
@@ -198,12 +198,12 @@ def test_topics_are_known_while_records_flow_and_forgotten_on_request(
     def topics() -> list[str]:
         return worker.request("GET", f"/connectors/{tag}/topics")[tag]["topics"]
 
-    wait_until(lambda: topics() == [tag], 10, "the topic")
+    wait_until(lambda: topics() == [tag], 60, "the topic")
     worker.request("PUT", f"/connectors/{tag}/topics/reset")
-    wait_until(lambda: topics() == [], 10, "no topic")
+    wait_until(lambda: topics() == [], 60, "no topic")
     with lines.open("a") as file:
         file.write("three\n")
-    wait_until(lambda: topics() == [tag], 10, "the topic again")
+    wait_until(lambda: topics() == [tag], 60, "the topic again")
 
 
 def test_connectors_outlive_the_worker_in_the_state_they_were_put(

@@ -66,7 +66,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, cwd=root, env={**os.environ})
     port, data = done.stdout.split()
-    wait_until(lambda: not is_listening(int(port)), 20, "the end of the orphaned server")
+    wait_until(lambda: not is_listening(int(port)), 60, "the end of the orphaned server")
     shutil.rmtree(data)
 
 

@@ -22,6 +22,7 @@ from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import FIRST_OF_COMMIT, TEXT, Lake, Watched, event, iceberg_and_long_delta
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -138,9 +139,7 @@ def test_a_batch_that_failed_comes_again_with_the_same_records_and_new_partition
     assert found(lake) == "ab"
     admin = AdminClient({"bootstrap.servers": lake.bootstrap})
     admin.create_partitions([NewPartitions(topic, 2)])[topic].result(20)
-    deadline = time.monotonic() + 20
-    while len(lake.context.log_offsets([topic], None)) < 2:
-        assert time.monotonic() < deadline
+    eventually(lambda: len(lake.context.log_offsets([topic], None)) == 2, "second partition")
     lake.produce(topic, notes("c"), partition=1)
     lake.drain(task)
     assert found(lake) == "abc"

@@ -291,5 +291,5 @@ def test_a_schema_history_that_ends_in_the_marker_of_a_transaction_is_read(kafka
     for number in range(3):
         producer.produce(history.topic, str(number).encode(), partition=0)
     producer.commit_transaction(30)  # readers of committed records see them a moment later
-    wait_until(lambda: [value for _, value in history.read_values()] == [b"0", b"1", b"2"], 20, "the history")
+    wait_until(lambda: [value for _, value in history.read_values()] == [b"0", b"1", b"2"], 60, "the history")
     history.close()

@@ -45,7 +45,7 @@ class Comparison:
     Args:
         extras_count: whether rows that the source has not are differences.
         changes: knows which rows there are, of a table that keeps every change.
-        sleep: waits so many seconds between two looks.
+        sleep: waits for the given seconds between two looks.
         clock: monotonic seconds, for the end of patience.
     """
 

@@ -165,7 +165,7 @@ def compared(
         looked += 1
         meanwhile(looked)
 
-    # the time is up after so many looks
+    # the time is up after this number of looks
     allowed = Patience(wait=rounds, pause=0, **patience)
     Comparison(outcome, sources, table, layout, allowed, sleep=sleep, clock=lambda: looked).run()  # type: ignore[arg-type]
     return outcome

@@ -198,7 +198,7 @@ def compared(
         sources,  # type: ignore[arg-type]
         table,
         layout,
-        Patience(wait=rounds, pause=0),  # the time is up after so many looks
+        Patience(wait=rounds, pause=0),  # the time is up after this number of looks
         keeps_truncates=True,
         extras_count=extras_count,
         sleep=sleep,
