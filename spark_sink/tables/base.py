@@ -265,6 +265,11 @@ def properties_sql(properties: Mapping[str, str]) -> str:
     return f"({', '.join(f'{literal(key)} = {literal(value)}' for key, value in properties.items())})"
 
 
+def insert_nothing_sql(table: str) -> str:
+    """Return a commit without rows, for what it carries."""
+    return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
+
+
 def evolution_sql(table: str, evolution: Evolution) -> Iterator[str]:
     """Yield statements that change a table, whose name is quoted already, one for each kind of change and column."""
     if evolution.added:

@@ -30,6 +30,7 @@ from spark_sink.tables.base import (
     Writer,
     columns_sql,
     evolution_sql,
+    insert_nothing_sql,
     properties_sql,
     state_of,
     tables_of_catalog,
@@ -197,10 +198,10 @@ class DeltaTables:
         self._commit(name, lambda table: _on_all_rows(table, soft=soft), watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, _nothing, watermark)
+        self._commit(name, insert_nothing_sql, watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, _nothing, watermark, raise_generation=True)
+        self._commit(name, insert_nothing_sql, watermark, raise_generation=True)
 
     def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
         self._keep(name, self._known[name])
@@ -326,11 +327,6 @@ def _laid_out(layout: Layout) -> str:
     if layout.cluster:
         return f"CLUSTER BY ({', '.join(quote(column) for column in layout.cluster)})"
     return f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
-
-
-def _nothing(table: str) -> str:
-    """Return a commit without rows, for what it carries."""
-    return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
 
 
 def _on_all_rows(table: str, *, soft: bool) -> str:

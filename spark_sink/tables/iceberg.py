@@ -31,6 +31,7 @@ from spark_sink.tables.base import (
     Writer,
     columns_sql,
     evolution_sql,
+    insert_nothing_sql,
     properties_sql,
     state_of,
     tables_of_catalog,
@@ -194,7 +195,7 @@ class IcebergTables:
         self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
-        self._commit(name, lambda table: [*_first(table, "soft" if soft else "apply"), _nothing(table)], watermark)
+        self._commit(name, lambda table: [*_first(table, "soft" if soft else "apply"), insert_nothing_sql(table)], watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
         known = self._known[name]
@@ -203,7 +204,7 @@ class IcebergTables:
         self._ledger.reached(name, watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, lambda table: [_nothing(table)], watermark, raise_generation=True)
+        self._commit(name, lambda table: [insert_nothing_sql(table)], watermark, raise_generation=True)
 
     def rows(self, name: TableName) -> DataFrame:
         branch = self._head_of(name)
@@ -370,11 +371,6 @@ def _has_variant(types: Mapping[tuple[str, ...], str] | Mapping[str, str], *, wi
         "variant" in leaves(parse_type(type_)) and (not within or type_ != "variant" or (isinstance(path, tuple) and len(path) > 1))
         for path, type_ in found
     )
-
-
-def _nothing(table: str) -> str:
-    """Return a commit without rows, for what its summary says."""
-    return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
 
 
 def _first(table: str, truncate: str | None) -> list[str]:
