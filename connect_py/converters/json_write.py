@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring  # the C function where there is one
 from typing import Any, NamedTuple
 
+from connect_py.converters.base import BITS, wrong_logical, wrong_type
 from connect_py.data.java_text import double_text, float_text, java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct, Type, decimal_to_bytes
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
@@ -63,6 +64,23 @@ def _escaped(found: re.Match[str]) -> str:
     return "".join(f"\\u{unit:04X}" for (unit,) in struct.iter_unpack(">H", units))
 
 
+def json_text(value: Any, number: Callable[[Any], str]) -> str:
+    """Return compact JSON of a parsed JSON value, whose numbers a function writes."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quote(value)
+        case list() | tuple():
+            return "[" + ",".join([json_text(item, number) for item in value]) + "]"
+        case Mapping():
+            return "{" + ",".join([f"{quote(name)}:{json_text(item, number)}" for name, item in value.items()]) + "}"
+        case _:
+            return number(value)
+
+
 def encode_value(schema: Schema | None, value: Any, options: WriteOptions = WriteOptions()) -> bytes:  # noqa: B008
     """Return one value as JSON bytes, without an envelope.
 
@@ -92,13 +110,7 @@ def payload_writer(schema: Schema | None, options: WriteOptions = WriteOptions()
     return write_or_null
 
 
-def _wrong(schema: Schema, value: Any) -> DataError:
-    return DataError(f"Invalid type for {schema.type.name}: {java_class(value)}")
-
-
 # -- by type -----------------------------------------------------------------------------------------------------------------------
-
-_BITS = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 
 
 def _plain(schema: Schema, options: WriteOptions) -> Writer:
@@ -112,7 +124,7 @@ def _plain(schema: Schema, options: WriteOptions) -> Writer:
         case Type.BOOLEAN:
             return lambda value: _boolean(schema, value)
         case Type.STRING:
-            return lambda value: quote(value) if isinstance(value, str) else _raise(_wrong(schema, value))
+            return lambda value: quote(value) if isinstance(value, str) else _raise(wrong_type(schema, value))
         case Type.BYTES:
             return _bytes
         case Type.ARRAY:
@@ -128,11 +140,11 @@ def _raise(error: DataError) -> str:
 
 
 def _integer(schema: Schema) -> Writer:
-    bound = 1 << _BITS[schema.type]
+    bound = 1 << BITS[schema.type]
 
     def write(value: Any) -> str:
         if type(value) is not int:
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         if not -bound <= value < bound:
             raise DataError(f"{value} is not in the range of {schema.type.name}")
         return str(value)
@@ -143,7 +155,7 @@ def _integer(schema: Schema) -> Writer:
 def _floating(schema: Schema, text: Callable[[float], str]) -> Writer:
     def write(value: Any) -> str:
         if not isinstance(value, float):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         shown = text(value)
         return shown if shown[-1].isdigit() else f'"{shown}"'
 
@@ -152,7 +164,7 @@ def _floating(schema: Schema, text: Callable[[float], str]) -> Writer:
 
 def _boolean(schema: Schema, value: Any) -> str:
     if not isinstance(value, bool):
-        raise _wrong(schema, value)
+        raise wrong_type(schema, value)
     return "true" if value else "false"
 
 
@@ -167,7 +179,7 @@ def _array(schema: Schema, options: WriteOptions) -> Writer:
 
     def write(value: Any) -> str:
         if not isinstance(value, list | tuple):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         return "[" + ",".join([element(item) for item in value]) + "]"
 
     return write
@@ -179,7 +191,7 @@ def _map(schema: Schema, options: WriteOptions) -> Writer:
 
     def write(value: Any) -> str:
         if not isinstance(value, Mapping):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         if as_object:
             return "{" + ",".join([f"{_key(key(k))}:{item(v)}" for k, v in value.items()]) + "}"
         return "[" + ",".join([f"[{key(k)},{item(v)}]" for k, v in value.items()]) + "]"
@@ -196,7 +208,7 @@ def _struct(schema: Schema, options: WriteOptions) -> Writer:
 
     def write(value: Any) -> str:
         if not isinstance(value, Struct):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         if value.schema is not schema and value.schema != schema:
             raise DataError("Mismatching schema.")
         return "{" + ",".join([name + part(item) for (name, part), item in zip(parts, value.values, strict=True)]) + "}"
@@ -223,7 +235,7 @@ def _decimal(schema: Schema, options: WriteOptions) -> Writer:
 
     def write(value: Any) -> str:
         if not isinstance(value, decimal.Decimal):
-            raise DataError(f"Invalid type for Decimal, expected BigDecimal but was {java_class(value)}")
+            raise wrong_logical("Decimal", value)
         if not options.numeric_decimals:
             nonlocal scale
             if scale is None:
@@ -240,7 +252,7 @@ def _temporal(name: str, number: Callable[[Any], int], *types: type) -> Callable
     def make(schema: Schema, options: WriteOptions) -> Writer:
         def write(value: Any) -> str:
             if not isinstance(value, types):
-                raise DataError(f"Invalid type for {name}, expected Date but was {java_class(value)}")
+                raise wrong_logical(name, value)
             return str(number(value))
 
         return write

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from connect_py.api.config import ConfigKey, Importance
 from connect_py.converters.avro.schema import AvroSchema
-from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION, flag
+from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION, flag, mapping_values
 from connect_py.data import Schema, Type
 
 NAMESPACE = "io.confluent.connect.avro"
@@ -67,8 +67,7 @@ class AvroOptions(NamedTuple):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> AvroOptions:
         """From parsed properties."""
-        names = (*(key.name for key in KEYS), "generalized.sum.type.support", "ignore.default.for.nullables")
-        return cls(*(values[name] for name in names))
+        return cls(*mapping_values(KEYS, values))
 
 
 def is_union(schema: Schema) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connect_py.converters.json_write import quote
+from connect_py.converters import json_write
 from connect_py.data.java_text import double_text, float_text
 from connect_py.errors import DataError
 
@@ -242,24 +242,11 @@ def _props(props: Mapping[str, Any]) -> list[str]:
 
 def json_text(value: Any) -> str:
     """Return a JSON value, compact, numbers as Java prints them."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quote(value)
-        case JavaFloat():
-            return _quoted_unless_finite(float_text(value))
-        case float():
-            return _quoted_unless_finite(double_text(value))
-        case list() | tuple():
-            return "[" + ",".join(map(json_text, value)) + "]"
-        case Mapping():
-            return "{" + ",".join(f"{quote(name)}:{json_text(item)}" for name, item in value.items()) + "}"
-        case _:
-            return str(value)
+    return json_write.json_text(value, _number_text)
 
 
-def _quoted_unless_finite(text: str) -> str:
+def _number_text(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    text = float_text(value) if isinstance(value, JavaFloat) else double_text(value)
     return text if text[-1].isdigit() else f'"{text}"'

@@ -27,16 +27,15 @@ from connect_py.converters.avro.binary import (
 from connect_py.converters.avro.defaults import json_bytes
 from connect_py.converters.avro.options import AvroOptions, has_string_keys, is_enum, is_union
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroSchema
+from connect_py.converters.base import BITS, struct_values, wrong_logical, wrong_type
 from connect_py.converters.json_write import scale_of
 from connect_py.converters.registry.wire import zigzag
-from connect_py.data import Schema, Struct, Type
+from connect_py.data import Schema, Type
 from connect_py.data.avro_names import full_name, scrub_name
-from connect_py.data.java_text import java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import DataError
 
-_BITS: Mapping[Type, int] = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 _HOLDS: Mapping[Type, tuple[str, ...]] = {
     Type.INT8: ("int", "long"),
     Type.INT16: ("int", "long"),
@@ -121,7 +120,7 @@ def _union_struct(schema: Schema, avro: AvroSchema, null: bytes | None, options:
 
     def write(value: Any) -> bytes:
         if value is not None:
-            for item, (mark, part) in zip(_struct_values(schema, value), writers, strict=True):
+            for item, (mark, part) in zip(struct_values(schema, value), writers, strict=True):
                 if item is not None:
                     return mark + part(item)
         if null is None:
@@ -129,18 +128,6 @@ def _union_struct(schema: Schema, avro: AvroSchema, null: bytes | None, options:
         return null
 
     return write
-
-
-def _struct_values(schema: Schema, value: Any) -> list[Any]:
-    if not isinstance(value, Struct):
-        raise _wrong(schema, value)
-    if value.schema is not schema and value.schema != schema:
-        raise DataError("Mismatching struct schema")
-    return value.values
-
-
-def _wrong(schema: Schema, value: Any) -> DataError:
-    return DataError(f"Invalid type for {schema.type.name}: {java_class(value)}")
 
 
 # -- by type -----------------------------------------------------------------------------------------------------------------------
@@ -173,11 +160,11 @@ def _part(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
 
 
 def _integer(schema: Schema) -> Writer:
-    bound = 1 << _BITS[schema.type]
+    bound = 1 << BITS[schema.type]
 
     def write(value: Any) -> bytes:
         if type(value) is not int:
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         if -64 <= value < 8192:
             return SMALL[value + 64]
         if not -bound <= value < bound:
@@ -190,7 +177,7 @@ def _integer(schema: Schema) -> Writer:
 def _floating(schema: Schema, pack: Callable[[float], bytes]) -> Writer:
     def write(value: Any) -> bytes:
         if not isinstance(value, float):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         try:
             return pack(value)
         except OverflowError:
@@ -201,14 +188,14 @@ def _floating(schema: Schema, pack: Callable[[float], bytes]) -> Writer:
 
 def _boolean(schema: Schema, value: Any) -> bytes:
     if not isinstance(value, bool):
-        raise _wrong(schema, value)
+        raise wrong_type(schema, value)
     return b"\1" if value else b"\0"
 
 
 def _string(schema: Schema) -> Writer:
     def write(value: Any) -> bytes:
         if not isinstance(value, str):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         return text_bytes(value)
 
     return write
@@ -216,7 +203,7 @@ def _string(schema: Schema) -> Writer:
 
 def _sized(value: Any, avro: AvroSchema, schema: Schema) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise _wrong(schema, value)
+        raise wrong_type(schema, value)
     data = bytes(value)
     if avro.type == "bytes":
         return long_bytes(len(data)) + data
@@ -230,7 +217,7 @@ def _decimal(schema: Schema, avro: AvroSchema) -> Writer:
 
     def write(value: Any) -> bytes:
         if not isinstance(value, decimal.Decimal):
-            raise DataError(f"Invalid type for Decimal, expected BigDecimal but was {java_class(value)}")
+            raise wrong_logical("Decimal", value)
         data = decimal_to_bytes(value, scale)
         if avro.type == "fixed":
             data = data.rjust(avro.size, b"\xff" if data[0] > 127 else b"\0")
@@ -251,7 +238,7 @@ def _temporal(name: str | None) -> Writer:
 
     def write(value: Any) -> bytes:
         if not isinstance(value, type_):
-            raise DataError(f"Invalid type for {what}, expected Date but was {java_class(value)}")
+            raise wrong_logical(what, value)
         return long_bytes(number(value))
 
     return write
@@ -263,7 +250,7 @@ def _array(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
 
     def write(value: Any) -> bytes:
         if not isinstance(value, list | tuple):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         return block_bytes([element(item) for item in value])
 
     return write
@@ -284,7 +271,7 @@ def _map(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
 
     def write(value: Any) -> bytes:
         if not isinstance(value, Mapping):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         return block_bytes([key(k) + item(v) for k, v in value.items()])
 
     return write
@@ -297,7 +284,7 @@ def _record(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
     parts = [encoder(field.schema, held.schema, options) for field, held in zip(schema.fields, avro.fields, strict=True)]
 
     def write(value: Any) -> bytes:
-        values = _struct_values(schema, value)
+        values = struct_values(schema, value)
         return b"".join([part(item) for part, item in zip(parts, values, strict=True)])
 
     return write
@@ -318,7 +305,7 @@ def _by_name(schema: Schema, avro: AvroSchema, own: Mapping[str, tuple[int, Sche
             parts.append((-1, _constant(json_bytes(field.schema, field.default))))
 
     def write(value: Any) -> bytes:
-        values = _struct_values(schema, value)
+        values = struct_values(schema, value)
         return b"".join([part(values[at]) if at >= 0 else part(None) for at, part in parts])
 
     return write

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from connect_py.converters.json_read import parse_json
-from connect_py.converters.json_write import quote
+from connect_py.converters.json_write import json_text
 from connect_py.converters.jsonschema.values import (
     CONNECT_INDEX,
     CONNECT_PARAMETERS,
@@ -262,7 +262,7 @@ def is_union(schema: Schema) -> bool:
 
 def json_schema(schema: Schema, options: JsonSchemaOptions) -> str:
     """Return the text of the JSON Schema. Raises DataError for a default that is not of its schema."""
-    return _text(_node(schema, options))
+    return json_text(_node(schema, options), _number)
 
 
 def _node(schema: Schema, options: JsonSchemaOptions, index: int | None = None, ignore_optional: bool = False) -> dict[str, Any]:
@@ -335,25 +335,7 @@ def _map(schema: Schema, options: JsonSchemaOptions) -> tuple[dict[str, Any], di
     return {"type": "array"}, {CONNECT_TYPE: "map"}, {"items": entry}
 
 
-def _text(value: Any) -> str:
-    """Return compact JSON, numbers as the reference's library prints them: without trailing zeros."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return quote(value)
-        case Decimal():
-            return _number(value)
-        case list():
-            return "[" + ",".join(map(_text, value)) + "]"
-        case Mapping():
-            return "{" + ",".join(f"{quote(name)}:{_text(item)}" for name, item in value.items()) + "}"
-        case _:
-            return str(value)
-
-
-def _number(value: Decimal) -> str:
+def _number(value: Any) -> str:
+    """Return a number as the reference's library prints it: without trailing zeros."""
     text = str(value)
-    return text.rstrip("0").rstrip(".") if "." in text and "E" not in text else text
+    return text.rstrip("0").rstrip(".") if isinstance(value, Decimal) and "." in text and "E" not in text else text

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from connect_py.api.config import ConfigKey, ConfigType, Importance, one_of_ignoring_case
+from connect_py.converters.base import struct_values, wrong_type
 from connect_py.converters.json_read import node_type, payload_reader
 from connect_py.converters.json_write import WriteOptions, payload_writer, quote
-from connect_py.converters.registry.config import GENERAL_UNION, flag
+from connect_py.converters.registry.config import GENERAL_UNION, flag, mapping_values
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.java_text import java_class
 from connect_py.data.schema import STRING
 from connect_py.errors import DataError
 
@@ -57,14 +57,8 @@ class JsonSchemaOptions(NamedTuple):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> JsonSchemaOptions:
         """From parsed properties."""
-        return cls(
-            values["object.additional.properties"],
-            values["use.optional.for.nonrequired"],
-            values["decimal.format"].upper() == "NUMERIC",
-            values["flatten.singleton.unions"],
-            values["generalized.sum.type.support"],
-            values["ignore.default.for.nullables"],
-        )
+        found = cls(*mapping_values(KEYS, values))
+        return found._replace(numeric_decimals=values["decimal.format"].upper() == "NUMERIC")
 
 
 #: One value to JSON text, which is empty where a value is left out; raises DataError.
@@ -94,17 +88,13 @@ def _plain_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
             return payload_writer(schema, WriteOptions(options.numeric_decimals))
 
 
-def _wrong(schema: Schema, value: Any) -> DataError:
-    return DataError(f"Invalid type for {schema.type.name}: {java_class(value)}")
-
-
 def _array(schema: Schema, options: JsonSchemaOptions) -> Writer:
     assert schema.value_schema is not None
     element = writer(schema.value_schema, options)
 
     def write(value: Any) -> str:
         if not isinstance(value, list | tuple):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         return "[" + ",".join([element(item) or "null" for item in value]) + "]"
 
     return write
@@ -118,7 +108,7 @@ def _map_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
 
     def write(value: Any) -> str:
         if not isinstance(value, Mapping):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         if as_object:
             return "{" + ",".join([f"{_name(k)}:{item(v) or 'null'}" for k, v in value.items()]) + "}"
         return "[" + ",".join([f'{{"key":{key(k) or "null"},"value":{item(v) or "null"}}}' for k, v in value.items()]) + "]"
@@ -128,23 +118,15 @@ def _map_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
 
 def _name(key: Any) -> str:
     if not isinstance(key, str):
-        raise _wrong(STRING, key)
+        raise wrong_type(STRING, key)
     return quote(key)
-
-
-def _values(schema: Schema, value: Any) -> list[Any]:
-    if not isinstance(value, Struct):
-        raise _wrong(schema, value)
-    if value.schema is not schema and value.schema != schema:
-        raise DataError("Mismatching schema.")
-    return value.values
 
 
 def _struct_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
     parts = [(quote(field.name) + ":", writer(field.schema, options)) for field in schema.fields]
 
     def write(value: Any) -> str:
-        texts = [(name, part(item)) for (name, part), item in zip(parts, _values(schema, value), strict=True)]
+        texts = [(name, part(item)) for (name, part), item in zip(parts, struct_values(schema, value, "Mismatching schema."), strict=True)]
         return "{" + ",".join([name + text for name, text in texts if text]) + "}"
 
     return write
@@ -154,7 +136,7 @@ def _union_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
     parts = [writer(field.schema, options) for field in schema.fields]
 
     def write(value: Any) -> str:
-        for part, item in zip(parts, _values(schema, value), strict=True):
+        for part, item in zip(parts, struct_values(schema, value, "Mismatching schema."), strict=True):
             if item is not None:
                 return part(item)
         return "null" if schema.optional else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from connect_py.api.config import ConfigKey, Importance
-from connect_py.converters.registry.config import flag
+from connect_py.converters.registry.config import flag, mapping_values
 
 NAMESPACE = "io.confluent.connect.protobuf"
 DEFAULT_NAME = "ConnectDefault"
@@ -51,5 +51,4 @@ class ProtobufOptions(NamedTuple):
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ProtobufOptions:
         """From parsed properties."""
-        names = (*(key.name for key in KEYS), "generalized.sum.type.support", "ignore.default.for.nullables")
-        return cls(*(values[name] for name in names))
+        return cls(*mapping_values(KEYS, values))

@@ -7,19 +7,18 @@ import decimal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from connect_py.converters.base import BITS, struct_values, wrong_logical, wrong_type
 from connect_py.converters.protobuf.known import WRAPPERS, message_class
 from connect_py.converters.protobuf.options import ProtobufOptions
 from connect_py.converters.protobuf.schemas import LOGICAL, enum_parameter, is_union
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.avro_names import scrub_name
-from connect_py.data.java_text import java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, int_to_bytes
 from connect_py.data.times import date_to_days, days_to_date, timestamp_to_millis
 from connect_py.errors import DataError
 
 #: Puts a value into a message.
 Fill = Callable[[Any, Any], None]
-_BITS = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 
 
 def encoder(schema: Schema, descriptor: Any, options: ProtobufOptions) -> Callable[[Any], bytes]:
@@ -42,20 +41,12 @@ def encoder(schema: Schema, descriptor: Any, options: ProtobufOptions) -> Callab
     return encode
 
 
-def _wrong(schema: Schema, value: Any) -> DataError:
-    return DataError(f"Invalid type for {schema.type.name}: {java_class(value)}")
-
-
 def _struct(schema: Schema, descriptor: Any, options: ProtobufOptions) -> Fill:
     parts = [_field(field.name, field.schema, descriptor, options) for field in schema.fields]
     defaults = [None if options.ignore_default_for_nullables else field.schema.default for field in schema.fields]
 
     def fill(message: Any, value: Any) -> None:
-        if not isinstance(value, Struct):
-            raise _wrong(schema, value)
-        if value.schema is not schema and value.schema != schema:
-            raise DataError("Mismatching struct schema")
-        for part, item, default in zip(parts, value.values, defaults, strict=True):
+        for part, item, default in zip(parts, struct_values(schema, value), defaults, strict=True):
             if item is not None:
                 part(message, item)
             elif default is not None:
@@ -93,7 +84,7 @@ def _union(schema: Schema, descriptor: Any, options: ProtobufOptions) -> Fill:
 
     def fill(message: Any, value: Any) -> None:
         if not isinstance(value, Struct):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         for part, item in zip(parts, value.values, strict=True):
             if item is not None:
                 part(message, item)
@@ -120,7 +111,7 @@ def _array(name: str, schema: Schema, field: Any, options: ProtobufOptions) -> F
 
 def _listed(schema: Schema, value: Any) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise _wrong(schema, value)
+        raise wrong_type(schema, value)
     if None in value:
         raise DataError("Protobuf cannot have a null in an array")
     return value
@@ -136,7 +127,7 @@ def _map(name: str, schema: Schema, field: Any, options: ProtobufOptions) -> Fil
 
     def fill(message: Any, value: Any) -> None:
         if not isinstance(value, Mapping):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         entries = getattr(message, name)
         for one, other in value.items():
             entry = entries.add()
@@ -182,12 +173,12 @@ def _scalar(schema: Schema, field: Any, options: ProtobufOptions) -> Callable[[A
 
 
 def _plain(schema: Schema) -> Callable[[Any], Any]:
-    if schema.type in _BITS:
-        bound = 1 << _BITS[schema.type]
+    if schema.type in BITS:
+        bound = 1 << BITS[schema.type]
 
         def integer(value: Any) -> int:
             if type(value) is not int:
-                raise _wrong(schema, value)
+                raise wrong_type(schema, value)
             if not -bound <= value < bound:
                 raise DataError(f"{value} is not in the range of {schema.type.name}")
             return value
@@ -197,7 +188,7 @@ def _plain(schema: Schema) -> Callable[[Any], Any]:
 
     def convert(value: Any) -> Any:
         if not isinstance(value, expected):
-            raise _wrong(schema, value)
+            raise wrong_type(schema, value)
         return bytes(value) if schema.type is Type.BYTES else value
 
     return convert
@@ -208,7 +199,7 @@ def _plain(schema: Schema) -> Callable[[Any], Any]:
 
 def _decimal(message: Any, value: Any) -> None:
     if not isinstance(value, decimal.Decimal) or not value.is_finite():
-        raise DataError(f"Invalid type for Decimal, expected BigDecimal but was {java_class(value)}")
+        raise wrong_logical("Decimal", value)
     sign, digits, exponent = value.as_tuple()
     unscaled = int("".join(map(str, digits)))
     message.value, message.precision, message.scale = int_to_bytes(-unscaled if sign else unscaled), len(digits), -int(exponent)
@@ -216,21 +207,21 @@ def _decimal(message: Any, value: Any) -> None:
 
 def _date(message: Any, value: Any) -> None:
     if not isinstance(value, datetime.date):
-        raise DataError(f"Invalid type for Date, expected Date but was {java_class(value)}")
+        raise wrong_logical("Date", value)
     day = days_to_date(date_to_days(value))
     message.year, message.month, message.day = day.year, day.month, day.day
 
 
 def _time(message: Any, value: Any) -> None:
     if not isinstance(value, datetime.time):
-        raise DataError(f"Invalid type for Time, expected Date but was {java_class(value)}")
+        raise wrong_logical("Time", value)
     message.hours, message.minutes, message.seconds = value.hour, value.minute, value.second
     message.nanos = value.microsecond // 1000 * 1_000_000
 
 
 def _timestamp(message: Any, value: Any) -> None:
     if not isinstance(value, datetime.datetime):
-        raise DataError(f"Invalid type for Timestamp, expected Date but was {java_class(value)}")
+        raise wrong_logical("Timestamp", value)
     seconds, millis = divmod(timestamp_to_millis(value), 1000)
     message.seconds, message.nanos = seconds, millis * 1_000_000
 

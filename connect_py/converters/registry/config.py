@@ -5,7 +5,7 @@ Among them: under which subject a schema is registered (`io.confluent.kafka.seri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from connect_py.api.config import REQUIRED, ConfigKey, ConfigType, Importance, between, one_of
@@ -127,6 +127,11 @@ KEYS: tuple[ConfigKey, ...] = (
     flag("ignore.default.for.nullables", False, "Whether a null stays null where the field has a default."),
     ConfigKey("schemas.cache.config", _INT, 1000, _LOW, "How many schemas are remembered."),
 )
+
+
+def mapping_values(keys: Iterable[ConfigKey], values: Mapping[str, Any]) -> list[Any]:
+    """Return the values of a format's own keys, in their order, then of the two keys by which every format's mapping is changed."""
+    return [values[name] for name in (*(key.name for key in keys), "generalized.sum.type.support", "ignore.default.for.nullables")]
 
 
 class WriteSettings(NamedTuple):
