@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
-import anyio.to_thread
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -22,7 +20,7 @@ from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_
 from rest_api.openapi import ALWAYS, DESCRIPTION, DeclaredLogin, docs_page
 from rest_api.routes import all_routes
 from rest_api.routes.worker import logger_routes, metrics_routes
-from rest_api.waiting import WAITING_REQUESTS, Deadline
+from rest_api.waiting import Deadline
 
 
 def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
@@ -67,11 +65,6 @@ def create_metrics_app(herder: Herder, config: RestConfig) -> FastAPI:
 
 
 def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: bool) -> FastAPI:
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        anyio.to_thread.current_default_thread_limiter().total_tokens = WAITING_REQUESTS
-        yield
-
     app = FastAPI(
         title="Kafka Connect REST API",
         description=DESCRIPTION,
@@ -82,7 +75,6 @@ def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: boo
         redoc_url=None,
         responses=ALWAYS,
         dependencies=[Depends(DeclaredLogin())] if pages and config.auth else [],
-        lifespan=lifespan,
     )
     app.state.config = config
     for router in routers:

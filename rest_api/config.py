@@ -14,7 +14,7 @@ from connect_py.log.levels import PROCESS, Loggers
 from rest_api import basic_auth
 from rest_api.basic_auth import BasicAuth
 from rest_api.compat.headers import HeaderRule, parse_rules
-from rest_api.listeners import Listener, client_context, parse_listeners
+from rest_api.listeners import Listener, client_context, listed, parse_listeners
 from rest_api.middleware import ALLOWED_HOSTS
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
@@ -76,25 +76,21 @@ class RestConfig:
             raise ConfigError(f"Invalid value {advertised} for configuration rest.advertised.listener: it must be http or https")
         admin, metrics = properties.get("admin.listeners"), properties.get("metrics.listeners")
         return cls(
-            listeners=parse_listeners(_listed(properties.get("listeners")) or ("http://:8083",), properties, "listeners.https."),
-            admin_listeners=None if admin is None else parse_listeners(_listed(admin), properties, "admin.listeners.https."),
-            metrics_listeners=None if metrics is None else parse_listeners(_listed(metrics), properties, "listeners.https."),
+            listeners=parse_listeners(listed(properties.get("listeners")) or ("http://:8083",), properties, "listeners.https."),
+            admin_listeners=None if admin is None else parse_listeners(listed(admin), properties, "admin.listeners.https."),
+            metrics_listeners=None if metrics is None else parse_listeners(listed(metrics), properties, "listeners.https."),
             auth=basic_auth.from_worker(properties, environment),
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
-            cors_origins=_listed(properties.get("access.control.allow.origin")),
-            allowed_hosts=_listed(properties.get(ALLOWED_HOSTS)),
+            cors_origins=listed(properties.get("access.control.allow.origin")),
+            allowed_hosts=listed(properties.get(ALLOWED_HOSTS)),
             peers=Peers(client_context(properties)),
             conflict_wait_seconds=float(properties.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS)) / 1000,
             cors_methods=_methods(properties.get("access.control.allow.methods")),
         )
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
-
-
 def _methods(text: str | None) -> tuple[str, ...]:
-    methods = _listed(text)
+    methods = listed(text)
     wrong = [method for method in methods if not method.isascii() or not method.isalpha()]
     if wrong:
         raise ConfigError(f"Invalid value {text} for configuration access.control.allow.methods: {wrong[0]} is not a method of HTTP")

@@ -25,6 +25,11 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 
 
+def listed(text: str | None) -> tuple[str, ...]:
+    """Return the parts of a text with commas; none of nothing."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
 def with_prefix_all_or_nothing(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Properties below a prefix, without it, if there is one such property; else all (`AbstractConfig.valuesWithPrefixAllOrNothing`)."""
     found = {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
@@ -75,7 +80,7 @@ def client_context(properties: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def _set_versions(context: ssl.SSLContext, text: str) -> None:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = listed(text)
     unknown = [name for name in names if name not in _VERSIONS]
     if unknown or not names:
         raise ConfigError(f"ssl.enabled.protocols may hold TLSv1.2 and TLSv1.3; it holds {text or 'nothing'}.")
@@ -85,7 +90,7 @@ def _set_versions(context: ssl.SSLContext, text: str) -> None:
 
 def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
     """Cipher suites of TLS 1.2 by Java's or OpenSSL's names; those of TLS 1.3 are always on, as OpenSSL has it."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = listed(text)
     below_13 = [openssl_cipher(name) for name in names if not re.fullmatch(r"TLS_(AES|CHACHA20)_\w+", name)]
     if below_13:
         try:

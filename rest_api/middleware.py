@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rest_api.models import error_response
 
-_access = logging.getLogger("rest_api.middleware")
 _log = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:@/+=-]{1,128}")
 
@@ -54,7 +53,7 @@ class AccessLog:
         finally:
             client = scope["client"][0] if scope.get("client") else "-"
             millis = (time.monotonic() - started) * 1000
-            _access.info('%s "%s %s" %d %.0f ms %s', client, scope["method"], _target(scope), status, millis, request_id)
+            _log.info('%s "%s %s" %d %.0f ms %s', client, scope["method"], _target(scope), status, millis, request_id)
 
 
 def _target(scope: Scope) -> str:

@@ -21,6 +21,7 @@ import ssl
 import threading
 from collections.abc import Callable, Sequence
 
+import anyio.to_thread
 import h11
 import uvicorn
 from h11._receivebuffer import ReceiveBuffer
@@ -29,6 +30,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from connect_py.errors import ConfigError, ConnectError
 from rest_api.listeners import Listener, bind, parse_listeners
+from rest_api.waiting import WAITING_REQUESTS
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +99,7 @@ class HttpProtocol(H11Protocol):
 KEEP_ALIVE_SECONDS = 30
 #: RestServer.GRACEFUL_SHUTDOWN_TIMEOUT_MS.
 STOP_SECONDS = 60.0
-#: The maximum size of a request's line and headers before the connection is closed; `compat.py` refuses far less with an answer.
+#: The maximum size of a request's line and headers before the connection is closed; `compat/jaxrs.py` refuses far less with an answer.
 _MAX_HEAD_BYTES = 64 * 1024
 
 
@@ -209,6 +211,7 @@ class Server:
                 on_end()
 
     async def _serve(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]]) -> None:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = WAITING_REQUESTS
         watcher = asyncio.create_task(self._announce())
         try:
             await asyncio.gather(*(server.serve(sockets=sockets) for server, sockets in served))
@@ -231,7 +234,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None, head_seconds: float) -> uv
         log_config=None,
         access_log=False,
         server_header=False,
-        lifespan="on",
+        lifespan="off",
         ws="none",
         http=type("HttpProtocol", (HttpProtocol,), {"head_seconds": head_seconds}),
         proxy_headers=False,

@@ -45,9 +45,6 @@ class Gate:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _live(receive, send)
-            return
         if self._app is None and scope["path"].rstrip("/") == "/health" and scope["method"] in ("GET", "HEAD"):
             body = {"status": "starting", "message": f"Worker is still starting up. {self._stage()}"}
             await json_response(body, 503)(scope, receive, send)
@@ -67,18 +64,6 @@ class Gate:
     def _stage(self) -> str:
         began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._began))
         return f"The worker is currently {_STAGE}, which began at {began}."
-
-
-async def _live(receive: Receive, send: Send) -> None:
-    """Serve the event loop's life: room for waiting requests, and nothing to clean up."""
-    while True:
-        message = await receive()
-        if message["type"] == "lifespan.startup":
-            anyio.to_thread.current_default_thread_limiter().total_tokens = WAITING_REQUESTS
-            await send({"type": "lifespan.startup.complete"})
-        else:
-            await send({"type": "lifespan.shutdown.complete"})
-            return
 
 
 class Deadline:

@@ -119,7 +119,7 @@ class Cors:
         headers = Headers(scope=scope)
         origin = headers.get("origin", "")
         allowed = allowed_origin(origin, self._origins)
-        preflight = allowed and is_preflight(scope["method"], headers)
+        preflight = allowed and scope["method"] == "OPTIONS" and "access-control-request-method" in headers
         if preflight:
             scope["preflight"] = True
 
@@ -136,8 +136,3 @@ class Cors:
             await send(message)
 
         await self._app(scope, receive, with_headers)
-
-
-def is_preflight(method: str, headers: Headers) -> bool:
-    """Return whether a request is a browser's preflight."""
-    return method == "OPTIONS" and "access-control-request-method" in headers

@@ -154,11 +154,7 @@ def task_routes(herder: Herder) -> APIRouter:
     def status(connector: Connector, task: Task) -> models.TaskState:
         return models.task_state(task, herder.task_status(connector, task))
 
-    @router.post(
-        "/{task}/restart",
-        summary="Restart one task",
-        status_code=204,
-    )
+    @router.post("/{task}/restart", summary="Restart one task", status_code=204)
     def restart(connector: Connector, task: Task) -> None:
         herder.restart_task(connector, task)
 

@@ -45,10 +45,7 @@ def signal_routes(herder: Herder) -> APIRouter:
         herder.send_signal(connector, signal.model_dump(by_alias=True))
         return {"id": signal.id}
 
-    @router.get(
-        "/notifications",
-        summary="What a source's snapshots have told lately, oldest first",
-    )
+    @router.get("/notifications", summary="What a source's snapshots have told lately, oldest first")
     def notifications(connector: Connector, since: Since = None, limit: Limit = _SHOWN) -> models.Notifications:
         found = herder.notifications(connector, since, min(KEPT, limit))
         return models.Notifications(cast(list[models.Notification], list(found)))
