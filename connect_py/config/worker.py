@@ -128,6 +128,39 @@ _BOTH = (
     ),
 )
 
+#: In milliseconds (`DistributedConfig.java`).
+GROUP_TIMINGS = ConfigDef(
+    [
+        ConfigKey(
+            "session.timeout.ms",
+            ConfigType.INT,
+            10_000,
+            _HIGH,
+            "After how long without a heartbeat a worker is out of the group.",
+            validator=between(1),
+        ),
+        ConfigKey("heartbeat.interval.ms", ConfigType.INT, 3_000, _HIGH, "Time between two heartbeats.", validator=between(1)),
+        ConfigKey("rebalance.timeout.ms", ConfigType.INT, 60_000, _HIGH, "How long workers may take to join a round.", validator=between(1)),
+        ConfigKey(
+            "worker.sync.timeout.ms",
+            ConfigType.INT,
+            3_000,
+            _MEDIUM,
+            "How long a worker may take to read the configuration, before it leaves the group.",
+            validator=between(1),
+        ),
+        ConfigKey(
+            "worker.unsync.backoff.ms",
+            ConfigType.INT,
+            300_000,
+            _MEDIUM,
+            "How long it stays away then, with connect.protocol=eager.",
+            validator=between(1),
+        ),
+        ConfigKey("scheduled.rebalance.max.delay.ms", ConfigType.INT, 300_000, _LOW, "Longest wait for a lost worker.", validator=between(0)),
+    ]
+)
+
 _DISTRIBUTED = (
     ConfigKey("group.id", ConfigType.STRING, REQUIRED, _HIGH, "Name of the Connect cluster."),
     ConfigKey("config.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of connector configurations."),
@@ -170,7 +203,7 @@ _DISTRIBUTED = (
         "How long a request waits for the end of a rebalance before it is refused.",
         validator=between(0),
     ),
-    ConfigKey("scheduled.rebalance.max.delay.ms", ConfigType.INT, 300000, _LOW, "Longest wait for a lost worker.", validator=between(0)),
+    *GROUP_TIMINGS.keys.values(),
 )
 
 _STANDALONE = (ConfigKey("offset.storage.file.filename", ConfigType.STRING, REQUIRED, _HIGH, "File of source offsets."),)
@@ -303,12 +336,9 @@ _READ_ELSEWHERE = frozenset(
         "inter.worker.signature.algorithm",
         "inter.worker.verification.algorithms",
         "key.converter.plugin.version",
-        "rebalance.timeout.ms",
         "response.http.headers.config",
         "rest.extension.classes",
         "value.converter.plugin.version",
-        "worker.sync.timeout.ms",
-        "worker.unsync.backoff.ms",
     }
 )
 

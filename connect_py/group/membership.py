@@ -25,6 +25,7 @@ from typing import Protocol
 from connect_py.api.group import GroupClient, Joined
 from connect_py.api.storage import ClusterConfig
 from connect_py.api.task import MetricValue
+from connect_py.config.worker import GROUP_TIMINGS
 from connect_py.errors import ConfigError, ConnectError, DataError, RetriableError
 from connect_py.group.assignor import Assignor
 from connect_py.group.merge import merge
@@ -42,7 +43,7 @@ from connect_py.group.protocol import (
     encode_assignment,
     encode_metadata,
 )
-from connect_py.task.lease import lease_seconds, now
+from connect_py.task.lease import now
 
 log = logging.getLogger(__name__)
 
@@ -75,30 +76,23 @@ class GroupTimings:
     sync: int
     unsync_backoff: int
     max_delay: int
-    lease_seconds: float
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long what runs here may run on without a heartbeat: the session but for a heartbeat."""
+        return max(self.session / 2, self.session - self.heartbeat) / 1000
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> GroupTimings:
         """Raises ConfigError: one is no number, or the heartbeat is not shorter than the session."""
-
-        def number(name: str, default: int, least: int = 1) -> int:
-            text = properties.get(name, str(default)).strip()
-            try:
-                found = int(text)
-            except ValueError:
-                raise ConfigError(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
-            if found < least:
-                raise ConfigError(f"Invalid value {found} for configuration {name}: Value must be at least {least}")
-            return found
-
+        values = GROUP_TIMINGS.parse(properties)
         timings = cls(
-            session=number("session.timeout.ms", 10_000),
-            heartbeat=number("heartbeat.interval.ms", 3_000),
-            rebalance=number("rebalance.timeout.ms", 60_000),
-            sync=number("worker.sync.timeout.ms", 3_000),
-            unsync_backoff=number("worker.unsync.backoff.ms", 300_000),
-            max_delay=number("scheduled.rebalance.max.delay.ms", 300_000, 0),
-            lease_seconds=lease_seconds(properties),
+            session=values["session.timeout.ms"],
+            heartbeat=values["heartbeat.interval.ms"],
+            rebalance=values["rebalance.timeout.ms"],
+            sync=values["worker.sync.timeout.ms"],
+            unsync_backoff=values["worker.unsync.backoff.ms"],
+            max_delay=values["scheduled.rebalance.max.delay.ms"],
         )
         if timings.heartbeat >= timings.session:
             raise ConfigError(
@@ -246,9 +240,9 @@ class Membership:
         return self._share.protocol
 
     @property
-    def has_lease(self) -> bool:
-        """Whether what runs here must end when the group cannot be shown that this worker lives."""
-        return True
+    def lease_seconds(self) -> float:
+        """How long what runs here may run on without a heartbeat."""
+        return self._timings.lease_seconds
 
     def owns_connector(self, connector: str) -> bool:
         """Whether the group gave it to this worker."""

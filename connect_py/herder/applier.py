@@ -49,7 +49,7 @@ from connect_py.log.traces import trace_of
 from connect_py.metrics.worker import WorkerMetrics
 from connect_py.plugins.registry import Plugins, kinds_of
 from connect_py.providers.resolver import Reloads, Resolver, with_variables_kept
-from connect_py.task.lease import Leases, lease_seconds
+from connect_py.task.lease import Leases
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,7 @@ class Applier:
         self.notifications = Notifications()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self.variables, self.thread, self._reload)
-        self._leases = Leases(lease_seconds(worker.raw), assignment.lease_until) if assignment.has_lease else None
+        self._leases = None if assignment.lease_seconds is None else Leases(assignment.lease_seconds, assignment.lease_until)
         self._known: frozenset[str] = frozenset()
         self._followers: list[Callable[[], None]] = []
         self._connectors = ConnectorHost(

@@ -39,8 +39,8 @@ class Assignment(Protocol):
         ...
 
     @property
-    def has_lease(self) -> bool:
-        """Whether what runs here must end when the group cannot be shown that this worker lives."""
+    def lease_seconds(self) -> float | None:
+        """How long what runs here may run on while the group cannot be shown that this worker lives; None for ever."""
         ...
 
     def owns_connector(self, connector: str) -> bool: ...
@@ -101,7 +101,7 @@ class SoleWorker:
     is_leader = True
     leader_url = None
     protocol = GroupProtocol.SESSIONED
-    has_lease = False
+    lease_seconds = None
 
     def __init__(self) -> None:
         self._work: Work | None = None

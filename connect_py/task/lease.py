@@ -20,13 +20,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from connect_py.errors import ConfigError
-
 #: Lines sent in the time of one lease: some may be late.
 _LINES_PER_LEASE = 5
-
-#: Sources: Kafka's `DistributedConfig` (session.timeout.ms, heartbeat.interval.ms).
-_DEFAULT_SESSION_MS, _DEFAULT_HEARTBEAT_MS = 10_000, 3_000
 
 #: Linux's number, for `timer_create`; other systems have other clocks and no such timer.
 _CLOCK_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -36,19 +31,6 @@ _SIGEV_SIGNAL, _TIMER_ABSTIME = 0, 1
 def now() -> float:
     """Return seconds of the clock of leases."""
     return time.monotonic() if _CLOCK_BOOTTIME is None else time.clock_gettime(_CLOCK_BOOTTIME)
-
-
-def lease_seconds(worker: Mapping[str, str]) -> float:
-    """Return how long a task runs on without a word: the session but for a heartbeat, ``heartbeat.interval.ms``. Raises ConfigError."""
-    session = _milliseconds(worker, "session.timeout.ms", _DEFAULT_SESSION_MS)
-    return max(session / 2, session - _milliseconds(worker, "heartbeat.interval.ms", _DEFAULT_HEARTBEAT_MS)) / 1000
-
-
-def _milliseconds(worker: Mapping[str, str], name: str, default: int) -> int:
-    try:
-        return max(1, int(worker.get(name, default)))
-    except ValueError:
-        raise ConfigError(f"Invalid value {worker[name]} for configuration {name}: Not a number of type INT") from None
 
 
 class Leased(Protocol):

@@ -380,3 +380,9 @@ def test_the_properties_of_the_group_are_checked() -> None:
         GroupTimings.parse({"rebalance.timeout.ms": "soon"})
     with pytest.raises(ConfigError, match="Value must be at least 1"):
         GroupTimings.parse({"worker.sync.timeout.ms": "0"})
+
+
+def test_a_lease_is_the_session_but_for_a_heartbeat() -> None:
+    assert GroupTimings.parse({}).lease_seconds == 7
+    assert GroupTimings.parse({"session.timeout.ms": "3000", "heartbeat.interval.ms": "1000"}).lease_seconds == 2
+    assert GroupTimings.parse({"session.timeout.ms": "3500"}).lease_seconds == 1.75

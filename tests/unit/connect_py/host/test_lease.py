@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.task.lease import Leases, lease_seconds, now
+from connect_py.task.lease import Leases, now
 from tests.waiting import eventually, let_time_pass
 
 LEASED = """
@@ -46,12 +46,6 @@ def test_without_the_kernels_timer_a_frozen_process_dies_as_it_wakes() -> None:
         assert process.poll() is None
         process.send_signal(signal.SIGCONT)
         assert process.wait(10) == -signal.SIGALRM
-
-
-def test_a_lease_is_the_session_but_for_a_heartbeat() -> None:
-    assert lease_seconds({}) == 7
-    assert lease_seconds({"session.timeout.ms": "3000", "heartbeat.interval.ms": "1000"}) == 2
-    assert lease_seconds({"session.timeout.ms": "3000"}) == 1.5
 
 
 class Process:
