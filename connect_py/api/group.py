@@ -31,6 +31,10 @@ class Joined:
 class GroupHandler(Protocol):
     """What a client asks during a round. Called on the client's own thread, which must not be held up: it sends the heartbeats."""
 
+    def stirred(self) -> None:
+        """`GroupClient.needs_join` may have become true; called on any thread."""
+        ...
+
     def offers(self) -> Sequence[tuple[str, bytes]]:
         """Return the protocols that this member speaks, best first, each with what the leader must know of it."""
         ...

@@ -47,8 +47,8 @@ from connect_py.task.lease import now
 
 log = logging.getLogger(__name__)
 
-#: How long a turn lasts when nothing happens: so late a round is noticed that a heartbeat brought the news of.
-_TURN_SECONDS = 0.05
+#: How long a turn lasts when nothing happens: so late the end of a lease is noticed. What the client learns ends a turn at once.
+_TURN_SECONDS = 0.5
 
 #: How long one call to the client waits for the other members of a round; the lease is looked at between two calls.
 _JOIN_SECONDS = 0.5
@@ -156,6 +156,26 @@ class Work(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Rounds:
+    """What rounds took so far, for figures."""
+
+    completed: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+    last: float = 0.0
+
+    @property
+    def seconds_ago(self) -> float:
+        return time.monotonic() - self.last
+
+    def note(self, seconds: float) -> None:
+        self.completed += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+        self.last = time.monotonic()
+
+
 class Membership:
     """One worker's membership.
 
@@ -214,8 +234,7 @@ class Membership:
         self._members = 0
         self._waiting: Mapping[Item, str] = {}
         self._summary = ""
-        self._durations: list[float] = []
-        self._last_completed: float | None = None
+        self._rounds = _Rounds()
 
     # -- asked by other threads
 
@@ -296,16 +315,16 @@ class Membership:
 
     def rebalances(self) -> Mapping[str, MetricValue]:
         """Return figures of ``connect-worker-rebalance-metrics``."""
-        durations, last = list(self._durations), self._last_completed
+        rounds = self._rounds
         return {
             "leader-name": self.leader_url or "",
             "connect-protocol": self.protocol.name,
             "epoch": self.generation,
-            "completed-rebalances-total": len(durations),
+            "completed-rebalances-total": rounds.completed,
             "rebalancing": not self._is_settled,
-            "rebalance-max-time-ms": max(durations) * 1000 if durations else math.nan,
-            "rebalance-avg-time-ms": sum(durations) / len(durations) * 1000 if durations else math.nan,
-            "time-since-last-rebalance-ms": int((time.monotonic() - last) * 1000) if last is not None else math.inf,
+            "rebalance-max-time-ms": rounds.longest * 1000 if rounds.completed else math.nan,
+            "rebalance-avg-time-ms": rounds.seconds / rounds.completed * 1000 if rounds.completed else math.nan,
+            "time-since-last-rebalance-ms": int(rounds.seconds_ago * 1000) if rounds.completed else math.inf,
         }
 
     # -- life
@@ -423,8 +442,14 @@ class Membership:
             if not self._holds and not self._is_closing and current >= self._retry_at:
                 self._join()
                 return
-        self._wake.wait(_TURN_SECONDS)
+        until = [at - current for at in (self._due, self._retry_at) if at is not None and at > current]
+        self._wake.wait(min([self._turn_seconds, *until]))
         self._wake.clear()
+
+    @property
+    def _turn_seconds(self) -> float:
+        """A sleep is known by a turn that takes longer than a good part of a lease."""
+        return min(_TURN_SECONDS, self._timings.lease_seconds / 5)
 
     def _note_turn(self) -> None:
         """Note that this worker has not slept, or that it has: what it knew before does not count then."""
@@ -499,9 +524,8 @@ class Membership:
     def _completed(self) -> None:
         self._unsynced = 0
         ended = time.monotonic()
-        if self._began_round is not None:
-            self._durations.append(ended - self._began_round)
-        self._began_round, self._last_completed = None, ended
+        self._rounds.note(ended - (ended if self._began_round is None else self._began_round))
+        self._began_round = None
 
     def _is_in_step(self, given: Share, received: GroupAssignment) -> bool:
         """Whether this worker has read the configuration exactly as far as the leader had; it reads on when it has not."""
@@ -546,7 +570,7 @@ class Membership:
             stopping = frozenset(work)
             self._share = replace(self._share, work=Allocation.of(item for item in self._share.work if item not in stopping))
         ended = self._work.revoke(work)
-        while not ended.wait(_TURN_SECONDS) and not self._is_ending.is_set():
+        while not ended.wait(self._turn_seconds) and not self._is_ending.is_set():
             self._client.serve()
             self._note_turn()
 
@@ -578,6 +602,10 @@ class Membership:
             log.log(level, text, *values)
 
     # -- GroupHandler: on the client's thread
+
+    def stirred(self) -> None:
+        """Take the next turn now."""
+        self._wake.set()
 
     def offers(self) -> Sequence[tuple[str, bytes]]:
         """Return this worker's state in every protocol that it speaks, all of one moment."""

@@ -257,6 +257,12 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         """The coordinator knows this member, or its generation, no more."""
         self.timed.heard = float("-inf")
         super().reset_generation(*arguments, **named)
+        self._handler.stirred()
+
+    def request_rejoin(self) -> None:
+        """There is a round to take part in."""
+        super().request_rejoin()
+        self._handler.stirred()
 
     async def dismiss(self, is_dead: Callable[[str, bytes], bool], seconds: float) -> list[str]:
         """See `GroupClient.dismiss`."""

@@ -23,6 +23,9 @@ class Handler:
         self.word = word.encode()
         self.rounds: list[tuple[int, str]] = []
 
+    def stirred(self) -> None:
+        pass
+
     def offers(self) -> Sequence[tuple[str, bytes]]:
         return [("sessioned", self.word), ("default", self.word)]
 

@@ -78,6 +78,8 @@ class Broker:
 
     def rejoin(self) -> None:
         self._wants.set()
+        if self._handler is not None:
+            self._handler.stirred()
 
     def serve(self) -> None:
         pass
@@ -104,7 +106,7 @@ class Broker:
 
     def give(self, generation: int, assignment: GroupAssignment, behind: bytes = b"") -> None:
         self.joined.append(Joined(generation, "me", "sessioned", encode_assignment(assignment, SESSIONED) + behind))
-        self._wants.set()
+        self.rejoin()
 
 
 class Herder:
