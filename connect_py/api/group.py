@@ -75,6 +75,10 @@ class GroupClient(Protocol):
         this is no member."""
         ...
 
+    def figures(self) -> Mapping[str, float]:
+        """Return what rounds and heartbeats cost, by the names of ``connect-coordinator-metrics``; any thread may ask."""
+        ...
+
     def rejoin(self) -> None:
         """Have a round of the group; any thread may ask."""
         ...

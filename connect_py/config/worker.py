@@ -140,7 +140,7 @@ GROUP_TIMINGS = ConfigDef(
             validator=between(1),
         ),
         ConfigKey("heartbeat.interval.ms", ConfigType.INT, 3_000, _HIGH, "Time between two heartbeats.", validator=between(1)),
-        ConfigKey("rebalance.timeout.ms", ConfigType.INT, 60_000, _HIGH, "How long workers may take to join a round.", validator=between(1)),
+        ConfigKey("rebalance.timeout.ms", ConfigType.INT, 60_000, _HIGH, "How long workers have to join a round.", validator=between(1)),
         ConfigKey(
             "worker.sync.timeout.ms",
             ConfigType.INT,
@@ -157,7 +157,7 @@ GROUP_TIMINGS = ConfigDef(
             "How long it stays away then, with connect.protocol=eager.",
             validator=between(1),
         ),
-        ConfigKey("scheduled.rebalance.max.delay.ms", ConfigType.INT, 300_000, _LOW, "Longest wait for a lost worker.", validator=between(0)),
+        ConfigKey("scheduled.rebalance.max.delay.ms", ConfigType.INT, 300_000, _LOW, "Wait for a lost worker.", validator=between(0)),
     ]
 )
 

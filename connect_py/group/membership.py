@@ -62,6 +62,21 @@ _OURS = b"CP\x00\x01\x00\x00\x00\x00"
 #: How long a leave, or a look at the members, waits for the coordinator.
 _LEAVE_SECONDS, _DISMISS_SECONDS = 2.0, 5.0
 
+#: Up to this ``scheduled.rebalance.max.delay.ms``, a round in which a Java leader may move other work for balance is not worth it.
+_SHORT_DELAY_MS = 10_000
+
+#: How long one of two members of this process waits for a round, before it is the other one's turn.
+_SHARED_ROUND_SECONDS = 0.1
+
+#: After so many rounds in a row without an agreement on a configuration, it is said: each may have met a change.
+_ROUNDS_APART = 10
+
+#: What it means that a group speaks less than this worker could.
+_CONSEQUENCES = {
+    GroupProtocol.EAGER: "All tasks of all workers stop in each rebalance, and requests between workers are not signed.",
+    GroupProtocol.COMPATIBLE: "Requests between workers are not signed.",
+}
+
 #: DistributedHerder's BACKOFF_RETRIES: how often a worker that cannot read the configuration tries before it stops what it runs.
 _UNSYNCED_RETRIES = 5
 
@@ -161,6 +176,7 @@ class _Rounds:
     """What rounds took so far, for figures."""
 
     completed: int = 0
+    failed: int = 0
     seconds: float = 0.0
     longest: float = 0.0
     last: float = 0.0
@@ -225,16 +241,17 @@ class Membership:
         self._due: float | None = None
         self._retry_at = -math.inf
         self._must_read = False
-        self._unsynced = 0
+        self._unsynced = self._rounds_apart = 0
         self._next_line = -math.inf
         self._began_round: float | None = None
         # of the client's thread
         self._offered: ClusterConfig | None = None
         self._revokes = False
         self._members = 0
+        self._ahead: list[str] = []
         self._waiting: Mapping[Item, str] = {}
         self._summary = ""
-        self._rounds = _Rounds()
+        self._rounds, self._began = _Rounds(), time.monotonic()
 
     # -- asked by other threads
 
@@ -327,6 +344,22 @@ class Membership:
             "time-since-last-rebalance-ms": int(rounds.seconds_ago * 1000) if rounds.completed else math.inf,
         }
 
+    def coordination(self) -> Mapping[str, MetricValue]:
+        """Return figures of ``connect-coordinator-metrics``."""
+        rounds = self._rounds
+        per_hour = 3600 / max(1.0, time.monotonic() - self._began)
+        return {
+            **({} if self._client is None else self._client.figures()),
+            "rebalance-total": rounds.completed,
+            "rebalance-rate-per-hour": rounds.completed * per_hour,
+            "rebalance-latency-total": rounds.seconds * 1000,
+            "rebalance-latency-avg": rounds.seconds / rounds.completed * 1000 if rounds.completed else math.nan,
+            "rebalance-latency-max": rounds.longest * 1000 if rounds.completed else math.nan,
+            "failed-rebalance-total": rounds.failed,
+            "failed-rebalance-rate-per-hour": rounds.failed * per_hour,
+            "last-rebalance-seconds-ago": int(rounds.seconds_ago) if rounds.completed else -1,
+        }
+
     # -- life
 
     def start(self, work: Work) -> None:
@@ -372,23 +405,50 @@ class Membership:
     def _hand_over(self) -> None:
         """Have the leader give this worker's work, which has ended, to the others at once, and not after a delay as if it were lost. A
         leader that is leaving does not need to: its successor knows of no earlier owner."""
-        assert self._client is not None
-        if not (self._hands_over and self._leader_is_ours and self._allocation) or self._share.is_leader:
+        if not self._hands_over or not self._allocation or self._share.is_leader:
             return
+        deadline = time.monotonic() + self.leave_seconds - _LEAVE_SECONDS
+        try:
+            if self._leader_is_ours:
+                self._drain(deadline)
+            elif self._share.protocol is not GroupProtocol.EAGER and self._timings.max_delay > _SHORT_DELAY_MS:
+                self._claim_twice(deadline)
+        except ConnectError as error:
+            log.warning("This worker's work could not be handed over, and waits for scheduled.rebalance.max.delay.ms: %s", error)
+
+    def _drain(self, deadline: float) -> None:
+        """A leader of ours understands a worker that says that it ends."""
+        assert self._client is not None
         self._allocation, self._received = Allocation(), None
         self._details = replace(self._details or WorkerDetails(), draining=True)
         self._client.rejoin()
-        deadline = time.monotonic() + self.leave_seconds - _LEAVE_SECONDS
+        while time.monotonic() < deadline and self._client.join(_JOIN_SECONDS) is None:
+            self._client.serve()
+
+    def _claim_twice(self, deadline: float) -> None:
+        """A Java leader revokes what two members run from both of them, and takes it for new when nobody runs it in the next round. So a
+        second member of this process claims the work, too, for one round, after which both leave. Raises RetriableError."""
+        assert self._client is not None
+        second, joined = self._make_client(), dict[GroupClient, Joined]()
         try:
-            while time.monotonic() < deadline and self._client.join(_JOIN_SECONDS) is None:
-                self._client.serve()
-        except ConnectError as error:
-            log.warning("This worker's work could not be handed over, and waits for scheduled.rebalance.max.delay.ms: %s", error)
+            second.connect(self, max(_SHARED_ROUND_SECONDS, deadline - time.monotonic()))
+            while len(joined) < 2 or len({each.generation for each in joined.values()}) > 1:
+                if time.monotonic() > deadline:
+                    raise RetriableError("The other workers did not join a round in time.")
+                for client in (second, self._client):
+                    found = client.join(_SHARED_ROUND_SECONDS)
+                    client.serve()
+                    if found is not None:
+                        joined[client] = found
+            log.info("Handed over to the others, as work that two members ran: %d connectors and tasks", len([*self._allocation]))
+        finally:
+            second.leave("the worker is shutting down", _LEAVE_SECONDS)
+            second.close()
 
     @property
     def leave_seconds(self) -> float:
         """How long leaving may take: until all members have heard, by their heartbeats, that there is a round."""
-        return self._timings.heartbeat / 1000 + 0.5 + _LEAVE_SECONDS
+        return self._timings.heartbeat / 1000 + 1.5 + _LEAVE_SECONDS
 
     def _connect(self) -> bool:
         """Returns False when the worker ended before."""
@@ -469,11 +529,10 @@ class Membership:
             self._allocation, self._received = Allocation(), None
         try:
             joined = self._client.join(_JOIN_SECONDS)
-        except ConfigError as error:
-            self._say(logging.ERROR, "This worker is not in its group: %s", error)
-            self._retry_at = time.monotonic() + _RETRY_SECONDS
-        except RetriableError as error:
-            self._say(logging.WARNING, "%s", error)
+        except (ConfigError, RetriableError) as error:
+            is_final = isinstance(error, ConfigError)
+            self._say(logging.ERROR if is_final else logging.WARNING, "This worker is not in its group: %s" if is_final else "%s", error)
+            self._rounds.failed += 1
             self._retry_at = time.monotonic() + _RETRY_SECONDS
         else:
             if joined is not None:
@@ -503,6 +562,13 @@ class Membership:
             self._waiting if received.leader == joined.member_id else {},
         )
         self._due = time.monotonic() + received.delay_ms / 1000 if received.delay_ms > 0 else None
+        if protocol is not self._share.protocol and protocol is not self._preferred:
+            log.warning(
+                "The group speaks the protocol %s, since at least one of its workers has connect.protocol=%s. %s",
+                protocol.name.lower(),
+                protocol.name.lower(),
+                _CONSEQUENCES[protocol],
+            )
         with self._changed:
             running = frozenset(self._share.work)
             self._share = replace(given, work=Allocation.of(item for item in self._allocation if item in running))
@@ -534,7 +600,28 @@ class Membership:
         failed = received.error != NO_ERROR
         if ((failed and given.is_leader) or offset < received.config_offset) and not self._read():
             return False
-        return not failed and self._work.snapshot().offset == received.config_offset
+        offset = self._work.snapshot().offset
+        if not failed and offset == received.config_offset:
+            self._rounds_apart = 0
+            return True
+        self._say_apart(offset, given)
+        return False
+
+    def _say_apart(self, offset: int, given: Share) -> None:
+        """Name workers that cannot come to an agreement: most likely they have other topics, or another cluster."""
+        self._rounds_apart += 1
+        if self._rounds_apart < _ROUNDS_APART:
+            return
+        who = ", ".join(self._ahead) if given.is_leader else given.leader_url
+        self._say(
+            logging.ERROR,
+            "The group's workers do not see the same configuration topic: this worker's ends at offset %d, and that of %s at %d. Nothing "
+            "new is started until they agree. Workers of one group.id must have the same bootstrap.servers and config.storage.topic.",
+            offset,
+            who,
+            given.config_offset,
+        )
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
 
     def _read(self) -> bool:
         """Read the configuration to its end. A worker that cannot within ``worker.sync.timeout.ms`` leaves the group for a while."""
@@ -623,6 +710,7 @@ class Membership:
         snapshot = self._offered
         if snapshot.offset < max(state.config_offset for state in states.values()):
             snapshot = self._work.snapshot()
+        self._ahead = [state.url for state in states.values() if state.config_offset > snapshot.offset]
         configured = Allocation.of(
             [*snapshot.connectors, *(TaskId(name, task) for name in snapshot.connectors for task in snapshot.tasks(name))]
         )

@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
-from connect_py.api.task import MetricValue
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX, secrets_of
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.worker import WorkerConfig
@@ -181,7 +180,7 @@ class Applier:
         self.peers = peers or Peers()
         self._incarnations = 0
         self._publications: dict[str, object] = {}
-        self.metrics = WorkerMetrics(self._rebalances)
+        self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination)
         self.notifications = Notifications()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self.variables, self.thread, self._reload)
@@ -632,12 +631,6 @@ class Applier:
             return chosen, []
         tasks = self.statuses.tasks(request.connector)
         return chosen, sorted(number for number, status in tasks.items() if not request.only_failed or status.state == "FAILED")
-
-    def _rebalances(self) -> Mapping[str, MetricValue]:
-        """Return figures of the group; none for a worker without one."""
-        if self.worker.group_id is None:
-            return {}
-        return self.assignment.rebalances()
 
     def _status(self, state: str, trace: str | None, version: str | None) -> Status:
         return Status(state, self.worker_id, self.assignment.generation, trace, version)

@@ -77,6 +77,10 @@ class Assignment(Protocol):
         """Return figures of ``connect-worker-rebalance-metrics``; none for a worker without a group."""
         ...
 
+    def coordination(self) -> Mapping[str, MetricValue]:
+        """Return figures of ``connect-coordinator-metrics``; none for a worker without a group."""
+        ...
+
     def start(self, work: Work) -> None:
         """The worker starts, and reads its stores."""
         ...
@@ -151,6 +155,10 @@ class SoleWorker:
 
     def rebalances(self) -> Mapping[str, MetricValue]:
         """None: there are no rounds."""
+        return {}
+
+    def coordination(self) -> Mapping[str, MetricValue]:
+        """None: there is no coordinator."""
         return {}
 
     def start(self, work: Work) -> None:

@@ -20,6 +20,8 @@ from typing import Any
 from kafka import errors
 from kafka.coordinator.base import BaseCoordinator
 from kafka.coordinator.heartbeat import Heartbeat
+from kafka.metrics import Metrics
+from kafka.metrics.stats import Total
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -143,6 +145,10 @@ class KafkaGroupClient:
         """When the last answered heartbeat was sent; -inf while this is no member."""
         return float("-inf") if self._coordinator is None or not self._coordinator.is_member else self._coordinator.timed.heard
 
+    def figures(self) -> Mapping[str, float]:
+        """Return what rounds and heartbeats cost (`ConsumerCoordinatorMetrics.java`, `HeartbeatMetricsManager.java`)."""
+        return {} if self._coordinator is None else self._coordinator.figures()
+
     def rejoin(self) -> None:
         """Have a round of the group."""
         if self._coordinator is not None:
@@ -201,7 +207,11 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
     """The library's coordinator with Connect's protocol type. Its thread calls all but what `KafkaGroupClient` calls."""
 
     def __init__(self, client: Any, handler: GroupHandler, clock: Callable[[], float], second: Any, **settings: Any) -> None:
-        super().__init__(client, **settings)
+        self._figures = Metrics()
+        super().__init__(client, metrics=self._figures, metric_group_prefix="connect", **settings)
+        for what in ("heartbeat", "join", "sync"):
+            total = self._figures.metric_name(f"{what}-total", "connect-coordinator-metrics", "How many there were.")
+            self._figures.sensor(f"{what}-latency").add(total, _Number())
         self.heartbeat = self.timed = _TimedHeartbeat(clock, **self.config)
         self._handler = handler
         self._clock = clock
@@ -213,6 +223,11 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
     def is_member(self) -> bool:
         """Whether the coordinator has not thrown this member out, as far as it has said."""
         return bool(self._generation.has_member_id()) and self.timed.heard > float("-inf")
+
+    def figures(self) -> dict[str, float]:
+        """See `GroupClient.figures`. The library counts; its time since the last heartbeat is by two different clocks."""
+        found = {name.name: float(metric.value()) for name, metric in self._figures.metrics.items() if name.group.startswith("connect-")}
+        return found | {"last-heartbeat-seconds-ago": time.monotonic() - self.timed.last_send}
 
     def take_joined(self) -> Joined | None:
         """Return the result of the last round, once."""
@@ -295,6 +310,13 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         self.timed.begin_quick()
         await self._do_heartbeat()
         self._joined = Joined(generation, member_id, protocol, _bytes(member_assignment_bytes))
+
+
+class _Number(Total):  # type: ignore[misc]  # the library has no types
+    """How often something was measured."""
+
+    def record(self, config: Any, value: float, now: float) -> None:
+        super().record(config, 1.0, now)
 
 
 class _TimedHeartbeat(Heartbeat):  # type: ignore[misc]  # the library has no types

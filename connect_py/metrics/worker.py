@@ -112,10 +112,15 @@ class WorkerMetrics:
 
     Args:
         rebalances: figures of the group's rebalances (`connect-worker-rebalance-metrics`), asked for at each scrape.
+        coordination: the same of `connect-coordinator-metrics`.
     """
 
-    def __init__(self, rebalances: Callable[[], Mapping[str, MetricValue]] | None = None) -> None:
-        self.rebalances = rebalances or dict
+    def __init__(
+        self,
+        rebalances: Callable[[], Mapping[str, MetricValue]] = dict,
+        coordination: Callable[[], Mapping[str, MetricValue]] = dict,
+    ) -> None:
+        self.rebalances, self.coordination = rebalances, coordination
         self._lock = threading.Lock()
         self._began_ms = int(time.time() * 1000)
         self._connectors: dict[str, str] = {}
@@ -202,7 +207,7 @@ class WorkerMetrics:
         ]
         rebalances = self.rebalances()
         if rebalances:
-            assigned = {"assigned-connectors": len(connectors), "assigned-tasks": len(tasks)}
+            assigned = {"assigned-connectors": len(connectors), "assigned-tasks": len(tasks), **self.coordination()}
             found.append(MetricGroup(_DOMAIN, "connect-worker-rebalance-metrics", {}, rebalances))
             found.append(MetricGroup(_DOMAIN, "connect-coordinator-metrics", {"client-id": worker_id}, assigned))
         for name, status in sorted(connectors.items()):

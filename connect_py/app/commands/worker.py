@@ -244,6 +244,17 @@ def _membership(worker: WorkerConfig, worker_id: str) -> Membership:
     from connect_py.task.lease import now
 
     timings = GroupTimings.parse(worker.raw)
+    named = worker.raw.get("connect.protocol", "sessioned")
+    preferred = GroupProtocol.of_property(named)
+    if preferred is not GroupProtocol.SESSIONED:
+        log.warning(
+            "Internal request verification will be disabled for this cluster as this worker's connect.protocol configuration has been set "
+            "to '%s'. If this is not intentional, either remove the 'connect.protocol' configuration from the worker config file or change "
+            "its value to 'SESSIONED'. If this configuration is left as-is, the cluster will be insecure; for more information, see "
+            "KIP-507: "
+            "https://cwiki.apache.org/confluence/display/KAFKA/KIP-507%%3A+Securing+Internal+Connect+REST+Endpoints",
+            named,
+        )
     client_id = worker.raw.get("client.id") or f"connect-{worker_id}"
 
     def client() -> GroupClient:
@@ -262,7 +273,7 @@ def _membership(worker: WorkerConfig, worker_id: str) -> Membership:
         client,
         Assignor(timings.max_delay),
         url=f"{worker.advertised_scheme}://{worker_id}/",
-        preferred=GroupProtocol.of_property(worker.raw.get("connect.protocol", "sessioned")),
+        preferred=preferred,
         timings=timings,
         client_id=client_id,
         details=WorkerDetails(version=__version__, host=socket.gethostname()),

@@ -420,6 +420,20 @@ def test_a_worker_that_drains_hands_its_work_over_in_one_round_without_a_delay()
     assert is_quiet(group)
 
 
+def test_work_that_two_members_of_a_worker_claim_goes_to_the_others_when_both_have_left() -> None:
+    """So a worker that ends gets past the delay of a Java leader, which computes the same."""
+    group = settled("w1", "w2", "w3", a=9, b=3)
+    first = member_of(group, "w2")
+    claimed = group.members[first].running
+    second = group.join("w2", claimed)
+    group.rebalance()
+    assert set(group.sent[first].revoked) == set(group.sent[second].revoked) == set(claimed)
+    group.leave(first)
+    group.leave(second)
+    group.rebalance()
+    assert group.counts() == ([1, 1], [6, 6]), "at once, whatever delay balance may wait for"
+
+
 def test_a_worker_that_drains_while_it_runs_is_taken_everything_first() -> None:
     group = settled("w1", "w2", a=4)
     group.members[member_of(group, "w2")].draining = True

@@ -81,6 +81,9 @@ class Broker:
         if self._handler is not None:
             self._handler.stirred()
 
+    def figures(self) -> Mapping[str, float]:
+        return {"heartbeat-total": 3.0}
+
     def serve(self) -> None:
         pass
 
@@ -141,16 +144,18 @@ class Herder:
 
 
 class Member:
-    def __init__(self, timings: GroupTimings = TIMINGS) -> None:
-        self.broker, self.herder, self.clock = Broker(), Herder(), Clock()
+    def __init__(self, timings: GroupTimings = TIMINGS, *, hands_over: bool = True) -> None:
+        self.broker, self.second, self.herder, self.clock = Broker(), Broker(), Herder(), Clock()
+        clients = iter((self.broker, self.second))
         self.membership = Membership(
-            lambda: self.broker,
+            lambda: next(clients),
             Assignor(timings.max_delay),
             url="http://me:1/",
             preferred=SESSIONED,
             timings=timings,
             client_id="connect-me:1",
             details=WorkerDetails(version="1"),
+            hands_over=hands_over,
             clock=self.clock,
         )
 
@@ -238,6 +243,26 @@ def test_nothing_is_started_before_the_same_configuration_has_been_read(member: 
     assert set(member.broker.offered[1].allocation) == {"c"}, "it was given all the same"
 
 
+def test_workers_that_never_agree_on_a_configuration_are_named(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(1, 11):
+        member.broker.give(number, assigned("c", config_offset=4))
+    member.start()
+    eventually(lambda: "do not see the same configuration topic" in caplog.text, "the error")
+    assert "this worker's ends at offset 5, and that of http://you:1/ at 4" in caplog.text
+    assert member.herder.carried_out == []
+
+
+def test_a_group_that_speaks_less_than_its_worker_is_warned_of(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    member.broker.joined.append(Joined(1, "me", "compatible", encode_assignment(assigned("c"), GroupProtocol.COMPATIBLE)))
+    member.start()
+    member.runs("c")
+    member.broker.joined.append(Joined(2, "me", "compatible", encode_assignment(assigned(), GroupProtocol.COMPATIBLE)))
+    member.broker.rejoin()
+    eventually(lambda: member.membership.generation == 2, "another round")
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 1 and "connect.protocol=compatible. Requests between workers are not signed" in warned[0]
+
+
 def test_an_assignment_that_failed_stops_nothing_and_calls_for_another_round(member: Member) -> None:
     member.broker.give(1, assigned("c"))
     member.start()
@@ -254,7 +279,7 @@ def test_a_worker_that_cannot_read_the_configuration_leaves_and_comes_back_later
     member.herder.can_read = False
     member.broker.give(1, assigned("c", config_offset=7))
     member.start()
-    eventually(lambda: member.broker.left == ["taking too long to read the log"], "leave")
+    eventually(lambda: member.broker.left[:1] == ["taking too long to read the log"], "leave")
     assert member.herder.carried_out == []
     member.herder.can_read, member.herder.newest = True, 7
     member.broker.give(2, assigned("c", config_offset=7))
@@ -310,7 +335,7 @@ def test_a_worker_alone_in_its_group_keeps_its_work_while_the_broker_is_silent_u
     member.runs("c")
     member.broker.last_heard = member.clock()
     member.broker.heard_ago = None
-    let_time_pass(0.3, "the broker says nothing")
+    let_time_pass(1.0, "the broker says nothing")
     assert member.membership.lease_until() > member.broker.last_heard + 7.2 and member.herder.abandoned == 0
     member.clock.ahead += 60  # the machine was asleep
     eventually(lambda: member.herder.abandoned == 1, "the loss")
@@ -367,12 +392,44 @@ def test_a_worker_that_ends_hands_its_work_over_to_a_leader_of_ours_and_leaves(m
     assert (last.allocation, last.details) == (Allocation(), WorkerDetails(draining=True, version="1"))
 
 
-def test_a_worker_that_ends_only_leaves_a_leader_that_is_not_ours(member: Member) -> None:
+def test_a_worker_that_ends_claims_its_work_twice_before_a_java_leader_and_leaves_twice(
+    member: Member, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    member.broker.give(1, assigned("c", C0))
+    member.start()
+    member.runs("c", C0)
+    revoked = assigned(revoked=Allocation(("c",), (C0,)))
+    member.broker.give(2, assigned())  # the second one comes too late for this round
+    member.broker.give(3, revoked)
+    member.second.give(3, revoked)
+    member.membership.end()
+    for broker in (member.broker, member.second):
+        assert set(broker.offered[-1].allocation) == {"c", C0}
+        assert broker.left == ["the worker is shutting down"] and broker.is_closed
+    assert "Handed over to the others" in caplog.text
+    assert member.herder.revoked == [], "everything has ended before"
+
+
+def test_a_worker_that_cannot_hand_its_work_over_in_time_leaves(caplog: pytest.LogCaptureFixture) -> None:
+    member = Member(GroupTimings.parse({"heartbeat.interval.ms": "10", "scheduled.rebalance.max.delay.ms": "60000"}))
+    member.broker.give(1, assigned("c"))
+    member.start()
+    member.runs("c")
+    member.membership.end()
+    assert member.broker.left == ["the worker is shutting down"] and member.second.is_closed
+    assert "could not be handed over" in caplog.text
+
+
+@pytest.mark.parametrize(("hands_over", "delay"), [(False, "60000"), (True, "8000")])
+def test_a_worker_that_ends_only_leaves_a_java_leader_where_its_work_may_wait(hands_over: bool, delay: str) -> None:
+    member = Member(GroupTimings.parse({"scheduled.rebalance.max.delay.ms": delay}), hands_over=hands_over)
     member.broker.give(1, assigned("c"))
     member.start()
     member.runs("c")
     member.membership.end()
     assert len(member.broker.offered) == 1 and member.broker.left == ["the worker is shutting down"]
+    assert not member.second.has_handler
 
 
 def test_the_properties_of_the_group_are_checked() -> None:
