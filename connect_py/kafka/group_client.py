@@ -107,23 +107,25 @@ class KafkaGroupClient:
         deadline = time.monotonic() + seconds
         while True:
             client = KafkaNetClient(**self._settings)
+            problems = _watch_connections(client._manager)
             client._net.start()
             try:
                 client._manager.bootstrap(1000 * max(0.1, min(_ATTEMPT_SECONDS, deadline - time.monotonic())))
                 break
             except errors.KafkaError as error:
-                refusal = next((each for each in client._manager._auth_failures.values()), None) or error
                 _close(client)
-                if isinstance(refusal, _REFUSED):
-                    raise ConfigError(
-                        f"The Kafka broker refuses this worker's credentials (security.protocol, sasl.*): {_text(refusal)}"
-                    ) from error
+                for refusal in problems:
+                    if isinstance(refusal, _REFUSED):
+                        raise ConfigError(
+                            f"The Kafka broker refuses this worker's credentials (security.protocol, sasl.*): {_text(refusal)}"
+                        ) from error
                 if time.monotonic() >= deadline:
                     servers = ",".join(self._settings["bootstrap_servers"])
                     raise RetriableError(f"No Kafka broker answered at {servers} within {seconds:g} s.") from error
             except BaseException:
                 _close(client)
                 raise
+        del client._manager.get_connection  # the library's own again
         self._client = client
         self._coordinator = GroupCoordinator(
             client,
@@ -359,6 +361,21 @@ def _quiet() -> None:
     if not any(isinstance(handler, _Forwarding) for handler in library.handlers):
         library.addHandler(_Forwarding())
         library.propagate = False
+
+
+def _watch_connections(manager: Any) -> Sequence[BaseException]:
+    """Return a list of what connections fail of: the library tries others until the time is over, and says only that it is."""
+    problems: list[BaseException] = []
+    get_connection = manager.get_connection
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        connection = get_connection(*arguments, **named)
+        if not connection.init_future.is_done:
+            connection.init_future.add_errback(problems.append)
+        return connection
+
+    manager.get_connection = watched
+    return problems
 
 
 def _close(client: Any) -> None:

@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from connect_py.errors import RetriableError
+from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.process import free_port
+from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.group_client import KafkaGroupClient
+from tests.certificates import Identity
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
@@ -126,6 +130,72 @@ def test_an_absent_broker_is_called_so(free_address: str) -> None:
 
 @pytest.fixture
 def free_address() -> str:
-    from connect_py.app.services.process import free_port
-
     return f"127.0.0.1:{free_port()}"
+
+
+SECURED = """
+listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},SASL_SSL://{address}
+advertised.listeners=PLAINTEXT://127.0.0.1:{{port}},SASL_SSL://{address}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512,OAUTHBEARER
+ssl.keystore.type=PEM
+ssl.keystore.key={key}
+ssl.keystore.certificate.chain={certificate}
+listener.name.sasl_ssl.plain.sasl.jaas.config={module}.plain.PlainLoginModule required user_me="secret";
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={module}.scram.ScramLoginModule required;
+listener.name.sasl_ssl.oauthbearer.sasl.jaas.config={module}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="b";
+"""
+MODULE = "org.apache.kafka.common.security"
+LOGINS = {
+    "PLAIN": f'{MODULE}.plain.PlainLoginModule required username="me" password="secret";',
+    "SCRAM-SHA-512": f'{MODULE}.scram.ScramLoginModule required username="me" password="secret";',
+    "OAUTHBEARER": f'{MODULE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="me";',
+}
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """Properties by which workers reach a broker over TLS, but for their login."""
+    identity, address = Identity("127.0.0.1"), f"127.0.0.1:{free_port()}"
+    key, certificate = (text.replace("\n", "\\n") for text in (identity.key_pem(), identity.chain_pem))
+    more = SECURED.format(address=address, key=key, certificate=certificate, module=MODULE)
+    broker = KafkaBroker(tmp_path_factory.mktemp("secured"), more=more)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    login = UserScramCredentialUpsertion("me", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), b"secret")
+    for future in admin.alter_user_scram_credentials([login]).values():
+        future.result(30)
+    yield {
+        "bootstrap.servers": address,
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": identity.chain_pem,
+    }
+    broker.stop()
+
+
+@pytest.mark.parametrize("mechanism", LOGINS)
+def test_a_member_joins_by_tls_and_a_login(secured: Mapping[str, str], mechanism: str) -> None:
+    properties = {**secured, "sasl.mechanism": mechanism, "sasl.jaas.config": LOGINS[mechanism]}
+    client = KafkaGroupClient(properties, f"by-{mechanism}", session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000)
+    client.connect(Handler("a"), 20)
+    assert join(client) == b"a"
+    figures = client.figures()
+    assert figures["join-total"] >= 1 and figures["heartbeat-total"] >= 1 and figures["last-heartbeat-seconds-ago"] < 10
+    client.leave("the test is over", 2)
+    client.close()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_wrong_password_is_called_so(secured: Mapping[str, str], mechanism: str) -> None:
+    properties = {**secured, "sasl.mechanism": mechanism, "sasl.jaas.config": LOGINS[mechanism].replace("secret", "wrong")}
+    client = KafkaGroupClient(properties, "g", session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000)
+    with pytest.raises(ConfigError, match="refuses this worker's credentials"):
+        client.connect(Handler("a"), 20)
+
+
+def test_a_broker_with_another_certificate_is_not_trusted(secured: Mapping[str, str]) -> None:
+    properties = {**secured, "sasl.mechanism": "PLAIN", "sasl.jaas.config": LOGINS["PLAIN"]}
+    properties["ssl.truststore.certificates"] = Identity("another").chain_pem
+    client = KafkaGroupClient(properties, "g", session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000)
+    with pytest.raises(RetriableError, match="No Kafka broker answered"):
+        client.connect(Handler("a"), 3)

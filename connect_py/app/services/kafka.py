@@ -87,8 +87,13 @@ class KafkaBroker:
         service: the process.
     """
 
-    def __init__(self, folder: Path, progress: Progress = silent) -> None:
+    def __init__(self, folder: Path, progress: Progress = silent, more: str = "") -> None:
         """Format a data folder in `folder` and start the broker; returns when it accepts connections.
+
+        Args:
+            folder: for its data and its log.
+            progress: is told of long steps.
+            more: lines of properties with the fields of `PROPERTIES`, which count in place of those there.
 
         Raises:
             ConfigError: no Java.
@@ -99,7 +104,7 @@ class KafkaBroker:
         folder.mkdir(parents=True, exist_ok=True)
         port, controller = free_port(), free_port()
         properties, logging, data = folder / "kafka.properties", folder / "log4j2.properties", folder / "kafka-data"
-        properties.write_text(PROPERTIES.format(port=port, controller=controller, data=data))
+        properties.write_text((PROPERTIES + more).format(port=port, controller=controller, data=data))
         logging.write_text(LOGGING)
         cluster = "K" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]  # a leading dash would be read as an option
         storage_tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
