@@ -92,7 +92,7 @@ class KafkaBroker:
 
         Args:
             folder: for its data and its log.
-            progress: is told of long steps.
+            progress: receives a line at each long step.
             more: lines of properties with the fields of `PROPERTIES`, which count in place of those there.
 
         Raises:
