@@ -280,7 +280,9 @@ class Story:
         self._screen.note("a worker that gets SIGTERM, as in a deployment, hands its work over at once")
         self._await(lambda: self._arrived(writer.keys, seen), f"all {len(writer.keys)} rows on the topic", SOURCE)
         found = tally(writer.keys, self._created(seen))
-        again = f"{found.repeated} of them twice, since Connect's sources deliver at least once" if found.repeated else "none of them twice"
+        again = (
+            f"{found.repeated} of them twice, since sources deliver at least once by default" if found.repeated else "none of them twice"
+        )
         self._screen.done(f"the first row inserted after the kill was on the topic after {first:.1f} s")
         self._screen.done(f"{len(writer.keys)} rows were inserted before, during and after: the topic has all of them, {again}")
         if not self._has_sink:
