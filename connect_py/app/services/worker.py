@@ -9,7 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,7 @@ class Worker:
         properties: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
         python: str = sys.executable,
+        command: Sequence[str] | None = None,
         seconds: float = 60,
     ) -> None:
         """Write the properties file and start the worker; returns when it answers `GET /connectors`.
@@ -79,6 +80,7 @@ class Worker:
             properties: added to, or instead of, the usual ones.
             env: variables added to this process's; a Spark sink's JVM gets options for a quick start unless JDK_JAVA_OPTIONS is set.
             python: the interpreter whose environment the worker runs in.
+            command: starts another worker than this project's; the properties file's path follows it.
             seconds: how long the worker may take to start.
 
         Raises:
@@ -101,7 +103,7 @@ class Worker:
         self._file = folder / "worker.properties"
         self._file.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         self._seconds = seconds
-        self._python = python
+        self._command = command or [python, "-P", "-m", "connect_py.app.cli", "distributed"]
         self._log = folder / "worker.log"
         paths = [str(Path(connect_py.__file__).parent.parent), os.environ.get("PYTHONPATH")]
         java = os.environ.get("JDK_JAVA_OPTIONS") or " ".join(QUICK_START)
@@ -109,8 +111,7 @@ class Worker:
         self.service = self._start()
 
     def _start(self) -> Service:
-        command = [self._python, "-P", "-m", "connect_py.app.cli", "distributed", str(self._file)]
-        service = Service("the worker", command, self._log, env=self._env)
+        service = Service("the worker", [*self._command, str(self._file)], self._log, env=self._env)
         service.wait_ready(self._answers, self._seconds)
         return service
 
