@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from connect_py.errors import BadRequestError, ConfigError
 
-#: Qualifiers in the order of `ComparableVersion`; what is not among them comes after, by its letters.
+#: Qualifiers in the order of `ComparableVersion`; what is not among them comes after, in the order of texts.
 _QUALIFIERS = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
 _ALIASES = {"a": "alpha", "b": "beta", "m": "milestone", "cr": "rc", "ga": "", "final": "", "release": ""}
 _RELEASE = _QUALIFIERS.index("")

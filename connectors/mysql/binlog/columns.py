@@ -36,7 +36,7 @@ _BLOBS = (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, Co
 #: Character sets that are read as UTF-8.
 _UTF8 = ("utf8mb4", "utf8mb3", "utf8")
 _BYTES_ONLY = (ColumnType.GEOMETRY, ColumnType.VECTOR)
-_LETTERS = {ColumnType.TINY: "b", ColumnType.SHORT: "h", ColumnType.LONG: "i", ColumnType.LONGLONG: "q", ColumnType.DOUBLE: "d"}
+_FORMATS = {ColumnType.TINY: "b", ColumnType.SHORT: "h", ColumnType.LONG: "i", ColumnType.LONGLONG: "q", ColumnType.DOUBLE: "d"}
 _STRINGS = (ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.STRING)
 _LENGTHS = {1: "B", 2: "H", 4: "I"}
 _NULL_BITS = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
@@ -47,8 +47,8 @@ def turned(size: int) -> Callable[[int], int]:
     return lambda number: int.from_bytes(number.to_bytes(size, "little"), "big")
 
 
-#: For the size of a group of digits in bytes, big-endian: its letter, and what makes the number of what was read.
-_GROUP_LETTERS = {1: "B", 2: "H", 3: "3s", 4: "I"}
+#: For the size of a group of digits in bytes, big-endian: its struct format, and what makes the number of what was read.
+_GROUP_FORMATS = {1: "B", 2: "H", 3: "3s", 4: "I"}
 _SWAPPED = {1: "$", 2: "swapped_2($)", 3: "int_of($, 'big')", 4: "swapped_4($)"}
 _NAMES: dict[str, object] = {
     "swapped_2": ntohs if sys.byteorder == "little" else turned(2),
@@ -275,8 +275,8 @@ class _Part:
 
     Attributes:
         form: in which it is handed over; None for a text.
-        letters: of `struct`, for its value or its length; empty where the value is read by itself.
-        targets: variables of these letters.
+        struct_format: for its value or its length; empty where the value is read by itself.
+        targets: variables of what is unpacked.
         after: statements after the unpacking.
     """
 
@@ -294,26 +294,26 @@ class _Part:
         self.number, self.index, self._variable, self._column, self._meaning, self._names = number, index, variable, column, meaning, names
         self._forms, self._document = forms or {}, document
         self.form: Stored | None = None
-        self.letters = ""
+        self.struct_format = ""
         self.targets: list[str] = [variable]
         self.after: list[str] = []
         self.ends_run = False
         type_ = column.type
-        if type_ in _LETTERS:
-            letter = _LETTERS[type_]
-            self.letters = letter.upper() if meaning.unsigned and letter != "d" else letter
-            if letter == "d":
+        if type_ in _FORMATS:
+            code = _FORMATS[type_]
+            self.struct_format = code.upper() if meaning.unsigned and code != "d" else code
+            if code == "d":
                 self.after = [f"{variable} = double_text({variable})"]
             else:
                 self._use_form("integer", [], [f"{variable} = str({variable})"])
         elif type_ is ColumnType.INT24:
-            self.letters = "3s"
+            self.struct_format = "3s"
             shown = f"int_of({variable}, 'little', signed={not meaning.unsigned})"
             self._use_form("integer", [f"{variable} = {shown}"], [f"{variable} = str({shown})"])
         elif type_ is ColumnType.NEWDECIMAL:
             self._decimal()
         elif type_ is ColumnType.DATE:
-            self.letters = "3s"
+            self.struct_format = "3s"
             packed = f"int_of({variable}, 'little')"
             self._use_form("date", [f"{variable} = {packed}"], [f"{variable} = LOG_DATES[{packed}]"])
         elif type_ is ColumnType.DATETIME2 and f"datetime.{column.size}" in self._forms:
@@ -336,13 +336,13 @@ class _Part:
         self._names[f"decimal_{self.number}"] = careful
         self.form = self._forms.get(f"decimal.{column.scale}")
         if self.form is None:
-            self.letters = f"{size}s"
+            self.struct_format = f"{size}s"
             self.after = [f"{v} = decimal_{self.number}({v})"]
             return
         groups = stored_groups(column.size, column.scale)
         sizes = [last - first for first, last, _ in groups]
         self._names[f"log_unscaled_{self.number}"] = _unscaled(careful, sizes)
-        self.letters = "".join(_GROUP_LETTERS[size] for size in sizes)
+        self.struct_format = "".join(_GROUP_FORMATS[size] for size in sizes)
         self.targets = [f"{v}g{i}" for i in range(len(groups))]
         # a negative number has no sign bit, which makes the first group one below zero
         swapped = [_SWAPPED[size].replace("$", target) for size, target in zip(sizes, self.targets, strict=True)]
@@ -359,7 +359,7 @@ class _Part:
         number, digits = self._variable[1:], self._column.size
         clock, low = f"clock{number}", f"low{number}"
         self.form = self._forms[f"datetime.{digits}"]
-        self.letters = "3sBB"
+        self.struct_format = "3sBB"
         self.targets = [self._variable, clock, low]
         self.after = [f"{clock} = CLOCK_HIGHS[{clock}] + CLOCK_LOWS[{low}]"]
         self._fraction()
@@ -367,14 +367,14 @@ class _Part:
     def _timestamp(self) -> None:
         v = self._variable
         self.form = self._forms[f"timestamp.{self._column.size}"]
-        self.letters = "I"
+        self.struct_format = "I"
         self.after = [f"{v} = swapped_4({v})"]
         self._fraction()
 
     def _fraction(self) -> None:
         digits, f = self._column.size, f"fraction{self._variable[1:]}"
         if digits:
-            self.letters += f"{(digits + 1) // 2}s"
+            self.struct_format += f"{(digits + 1) // 2}s"
             self.targets.append(f)
             self.after.append(f"{f} = int_of({f}, 'big'){' // 10' if digits % 2 else ''}")
 
@@ -383,7 +383,7 @@ class _Part:
         size = (2 if column.size > 255 else 1) if column.type in _STRINGS else column.size
         if size not in _LENGTHS:
             return
-        self.letters, self.ends_run = _LENGTHS[size], True
+        self.struct_format, self.ends_run = _LENGTHS[size], True
         self.after = [
             f"q = p + {v}",
             f"{v} = s[p:q]",
@@ -393,21 +393,21 @@ class _Part:
 
     def alone(self) -> list[str]:
         """Return statements that read the value by itself."""
-        if self.letters:
+        if self.struct_format:
             return _run([self], self._names)
         return _column_statements(self._variable, self.number, self._column, self._meaning, self._names, self._document)
 
 
 @cache
-def _form(letters: str) -> struct.Struct:
-    return struct.Struct(letters)
+def _form(text: str) -> struct.Struct:
+    return struct.Struct(text)
 
 
 def _together(parts: Sequence[_Part], names: dict[str, object]) -> list[str]:
     lines: list[str] = []
     run: list[_Part] = []
     for part in parts:
-        if not part.letters:
+        if not part.struct_format:
             lines += [*_run(run, names), *part.alone()]
             run = []
             continue
@@ -421,7 +421,7 @@ def _together(parts: Sequence[_Part], names: dict[str, object]) -> list[str]:
 def _run(run: Sequence[_Part], names: dict[str, object]) -> list[str]:
     if not run:
         return []
-    form = _form("<" + "".join(part.letters for part in run))
+    form = _form("<" + "".join(part.struct_format for part in run))
     name = f"run{run[0].number}_{run[-1].number}"
     names[name] = form.unpack_from
     targets = [target for part in run for target in part.targets]
