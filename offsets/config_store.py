@@ -23,6 +23,7 @@ from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import decode_json, encode_json
+from offsets.leader_writer import LeaderWriter
 from offsets.topics import CONFIG_TOPIC, READ_WRITE_SECONDS, TopicLog
 
 log = logging.getLogger(__name__)
@@ -330,6 +331,10 @@ class KafkaConfigStore:
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
         committed = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
         self._log = TopicLog(worker, CONFIG_TOPIC, "configs", self._take, admin, read_committed=committed, write_seconds=write_seconds)
+        self._leader = None
+        if worker.get("exactly.once.source.support", "disabled").strip() in ("preparing", "enabled"):
+            self._leader = LeaderWriter(worker, CONFIG_TOPIC.name(worker), self._log)
+        self._write_as_leader = self._log.write if self._leader is None else self._leader.write
         self._lock = threading.Lock()
         self._fold = ConfigFold()
         self._snapshot: ClusterConfig | None = None
@@ -360,14 +365,24 @@ class KafkaConfigStore:
         """Read to the present end. Raises RetriableError after `timeout` seconds."""
         self._log.read_to_end(timeout)
 
+    def claim(self) -> None:
+        """Become the writer of what only the leader writes. Raises ConnectError."""
+        if self._leader is not None:
+            self._leader.claim()
+
+    def release(self) -> None:
+        """Another worker leads."""
+        if self._leader is not None:
+            self._leader.release()
+
     def put_connector(self, connector: str, config: Mapping[str, str], state: TargetState | None = None) -> None:
         """Store a configuration; a target state goes before it, so that no worker starts what is created paused (KIP-980)."""
         before = [target_state_record(connector, state)] if state is not None else []
-        self._log.write([*before, connector_record(connector, config)], _WRITING_CONNECTOR)
+        self._write_as_leader([*before, connector_record(connector, config)], _WRITING_CONNECTOR)
 
     def remove_connector(self, connector: str) -> None:
         """Tombstones for the configuration and the target state; nothing else is removed."""
-        self._log.write(removal_records(connector), _REMOVING_CONNECTOR)
+        self._write_as_leader(removal_records(connector), _REMOVING_CONNECTOR)
 
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Publish a full task set: every task, read back, then the commit record, so that no commit is seen without its tasks."""
@@ -376,8 +391,8 @@ class KafkaConfigStore:
         except ConnectError as error:
             raise ConnectError(f"{_WRITING_TASKS}: {error}") from error
         if configs:
-            self._log.write(task_records(connector, configs), _WRITING_TASKS)
-        self._log.write([commit_record(connector, len(configs))], _WRITING_TASKS)
+            self._write_as_leader(task_records(connector, configs), _WRITING_TASKS)
+        self._write_as_leader([commit_record(connector, len(configs))], _WRITING_TASKS)
 
     def put_target_state(self, connector: str, state: TargetState) -> None:
         """Store what the connector should do."""
@@ -385,7 +400,7 @@ class KafkaConfigStore:
 
     def put_restart_request(self, request: RestartRequest) -> None:
         """Ask every worker for its share of a restart."""
-        self._log.write([restart_record(request)], f"Error writing restart request for connector {request.connector} to Kafka")
+        self._write_as_leader([restart_record(request)], f"Error writing restart request for connector {request.connector} to Kafka")
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         """Ask every running worker for a log level."""
@@ -393,11 +408,11 @@ class KafkaConfigStore:
 
     def put_session_key(self, key: str, algorithm: str, creation_timestamp: int) -> None:
         """Store the session key: base64, algorithm, epoch milliseconds."""
-        self._log.write([session_key_record(key, algorithm, creation_timestamp)], "Error writing session key to Kafka")
+        self._write_as_leader([session_key_record(key, algorithm, creation_timestamp)], "Error writing session key to Kafka")
 
     def put_task_count_record(self, connector: str, tasks: int) -> None:
         """Store how many tasks a round of fencing has covered."""
-        self._log.write([task_count_record(connector, tasks)], "Error writing task count record to Kafka")
+        self._write_as_leader([task_count_record(connector, tasks)], "Error writing task count record to Kafka")
 
     def _take(self, record: LogRecord) -> None:
         try:

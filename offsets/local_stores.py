@@ -86,6 +86,12 @@ class MemoryConfigStore:
         """Store the session key."""
         self._write([config_store.session_key_record(key, algorithm, creation_timestamp)])
 
+    def claim(self) -> None:
+        """Nobody else writes."""
+
+    def release(self) -> None:
+        """Nobody else writes."""
+
     def put_task_count_record(self, connector: str, tasks: int) -> None:
         """Store how many tasks a round of fencing has covered."""
         self._write([config_store.task_count_record(connector, tasks)])

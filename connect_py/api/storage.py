@@ -115,6 +115,14 @@ class ConfigStore(Protocol):
         """Publish a full task set: every task, then the commit record."""
         ...
 
+    def claim(self) -> None:
+        """Become the writer of what only the leader writes: the leader before cannot write any more. Raises ConnectError."""
+        ...
+
+    def release(self) -> None:
+        """Another worker leads."""
+        ...
+
     def put_task_count_record(self, connector: str, tasks: int) -> None:
         """Note how many tasks a round of fencing has covered."""
         ...

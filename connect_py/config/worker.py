@@ -251,11 +251,6 @@ class WorkerConfig:
         listeners = values["listeners"] or ["http://:8083"]
         for listener in listeners:
             split_listener(listener)
-        if values.get("exactly.once.source.support") == "preparing":
-            raise ConfigError(
-                "exactly.once.source.support=preparing is not available yet: the leader's writes are not transactional. Set it to enabled "
-                "on all workers of the group, or to disabled."
-            )
         override_policy(properties)
         RestartPolicy.of(properties, {})
         return cls(

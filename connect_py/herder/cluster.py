@@ -25,6 +25,12 @@ log = logging.getLogger(__name__)
 #: How soon a key is stored again that could not be; and how often it is looked at in any case, however soon it is too old.
 _KEY_RETRY_MS, _MIN_KEY_CHECK_MS = 5_000, 100
 
+#: `DistributedHerder`'s pause between two attempts to become the writer.
+_CLAIM_RETRY_SECONDS = 0.25
+
+#: How often a leader looks whether a write has failed since.
+_CLAIM_SECONDS = 1.0
+
 
 class ClusterRequests:
     """Answers the requests of other workers, and keeps the session key while this worker leads."""
@@ -33,10 +39,12 @@ class ClusterRequests:
         self._worker, self._plugins = applier.worker, applier.plugins
         self._configs, self._thread, self._fencing = applier.configs, applier.thread, applier.fencing
         self._assignment, self._after_rounds = applier.assignment, applier.after_rounds
-        self._check = 0
+        self._check = self._claims = 0
+        self._is_transactional = applier.worker.exactly_once != "disabled"
 
     def begin(self) -> None:
         """Have the session key written, when this worker leads and whenever the key has become too old."""
+        self._after_rounds(self._claim)
         self._after_rounds(self._keep_session_key)
 
     def put_task_configs(
@@ -95,6 +103,22 @@ class ClusterRequests:
     @property
     def _session_keys(self) -> SessionKeySettings:
         return SessionKeySettings.parse(self._worker.raw)
+
+    def _claim(self) -> None:
+        """On the herder's thread, after each round and now and then: a leader fences the one before, again after a write has failed."""
+        self._claims += 1
+        if not self._is_transactional:
+            return
+        if not self._assignment.is_leader:
+            self._configs.release()
+            return
+        claims, seconds = self._claims, _CLAIM_SECONDS
+        try:
+            self._configs.claim()
+        except ConnectError as error:
+            log.warning("This worker leads the group and cannot write to the configuration topic yet; tried again soon: %s", error)
+            seconds = _CLAIM_RETRY_SECONDS
+        self._thread.post_later(seconds, lambda: self._claim() if self._claims == claims else None)
 
     def _keep_session_key(self) -> None:
         """On the herder's thread, after each round of the group and when the key has become too old."""

@@ -133,6 +133,11 @@ class TransactionalProducer(Producer):
         self._commits.put(self._commit)
         return self._commit
 
+    def commit(self, deadline: float) -> None:
+        """Commit the open transaction on the caller's thread. Raises what `produce` raises; RetriableError after `deadline`."""
+        self.is_open = False
+        self._commit_now(deadline)
+
     def await_commit(self, while_waiting: Callable[[], None] | None = None, deadline: float = float("inf")) -> None:
         """Wait for the running commit, if there is one. Raises what it raises; RetriableError after `deadline`."""
         while self._commit is not None:
@@ -175,14 +180,16 @@ class TransactionalProducer(Producer):
             else:
                 commit.set_result(None)
 
-    def _commit_now(self) -> None:
+    def _commit_now(self, deadline: float = float("inf")) -> None:
         while True:
             try:
-                self._client.commit_transaction(_CALL_SECONDS)
+                self._client.commit_transaction(max(0.1, min(_CALL_SECONDS, deadline - time.monotonic())))
                 return
             except KafkaException as error:
                 problem = error.args[0]
                 if _passes(problem):
+                    if time.monotonic() >= deadline:
+                        raise RetriableError(f"The transaction was not committed in time: {error_text(error)}") from error
                     continue
                 if problem.txn_requires_abort():
                     with contextlib.suppress(KafkaException):  # else the broker does it after transaction.timeout.ms

@@ -232,7 +232,6 @@ def start(arguments: list[str], env: dict[str, str] | None = None) -> subprocess
     [
         ({"group.id": None}, 'Missing required configuration "group.id"'),
         ({"listeners": "nonsense"}, "Listener doesn't have the right format"),
-        ({"exactly.once.source.support": "preparing"}, "not available yet"),
     ],
 )
 def test_a_bad_property_ends_the_worker_with_one_sentence(

@@ -70,8 +70,6 @@ def test_a_malformed_listener_is_refused(listener: str) -> None:
 
 
 def test_what_the_worker_cannot_do_is_refused_and_not_ignored() -> None:
-    with pytest.raises(ConfigError, match=r"exactly\.once"):
-        WorkerConfig.parse({**WORKER, "exactly.once.source.support": "preparing"})
     with pytest.raises(ConfigError, match="it must be one of All, None, Principal or Allowlist"):
         WorkerConfig.parse({**WORKER, "connector.client.config.override.policy": "com.acme.OurPolicy"})
 

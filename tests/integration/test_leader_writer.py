@@ -1,0 +1,80 @@
+"""Writes of the leader to the configuration topic: in transactions, and only by the last one that has claimed them."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from connect_py.api.storage import RestartRequest, TargetState
+from connect_py.errors import ConnectError
+from offsets.config_store import KafkaConfigStore
+from tests.fix_kafka import Kafka
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
+
+Make = Callable[[], KafkaConfigStore]
+
+
+class NoListener:
+    def on_connector_config(self, connector: str) -> None: ...
+    def on_connector_removed(self, connector: str) -> None: ...
+    def on_task_configs(self, connector: str) -> None: ...
+    def on_target_state(self, connector: str) -> None: ...
+    def on_restart_request(self, request: RestartRequest) -> None: ...
+    def on_logger_level(self, namespace: str, level: str) -> None: ...
+
+
+@pytest.fixture
+def make(kafka: Kafka, tag: str) -> Iterator[Make]:
+    made: list[KafkaConfigStore] = []
+
+    def store() -> KafkaConfigStore:
+        worker = {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": tag,
+            "config.storage.topic": f"{tag}-configs",
+            "config.storage.replication.factor": "1",
+            "exactly.once.source.support": "enabled",
+        }
+        made.append(KafkaConfigStore(worker))
+        made[-1].start(NoListener())
+        return made[-1]
+
+    yield store
+    for each in made:
+        each.stop()
+
+
+def test_what_nobody_has_claimed_is_not_written(make: Make) -> None:
+    with pytest.raises(ConnectError, match="Failed to write to config topic"):
+        make().put_connector("c", {"name": "c"})
+
+
+def test_a_leader_that_another_has_fenced_cannot_write_until_it_claims_again(make: Make) -> None:
+    first, second = make(), make()
+    first.claim()
+    first.put_connector("c", {"name": "c", "by": "first"})
+    second.claim()
+    with pytest.raises(ConnectError, match="Failed to write to config topic"):
+        first.put_connector("c", {"name": "c", "by": "nobody"})
+    second.put_task_configs("c", [{"a": "0"}, {"a": "1"}])
+    assert second.snapshot().connectors["c"]["by"] == "first"
+    assert second.snapshot().tasks("c") == [0, 1]
+    first.claim()
+    first.put_connector("c", {"name": "c", "by": "first again"})
+    second.refresh(10)
+    assert second.snapshot().connectors["c"]["by"] == "first again"
+
+
+def test_target_states_need_no_claim(make: Make) -> None:
+    store = make()
+    store.put_target_state("c", TargetState.PAUSED)
+    assert store.snapshot().target_states["c"] is TargetState.PAUSED
+
+
+def test_the_offset_counts_records_and_not_the_ends_of_transactions(make: Make) -> None:
+    store = make()
+    store.claim()
+    store.put_connector("c", {"name": "c"})
+    assert store.snapshot().offset == 1
+    store.put_connector("c", {"name": "c"})
+    assert store.snapshot().offset == 3
