@@ -12,12 +12,17 @@ import orjson
 
 from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition
 from connect_py.app.services.mysql import MySqlAddress
+from connectors.mysql.ddl.statements import Parser, apply
+from connectors.mysql.model import Tables
 from connectors.mysql.task import MariaDbConnectorTask, MySqlConnectorTask
 from tests.fix_kafka import Kafka
 
 
 class DirectTask:
     """Ends with its `with`.
+
+    Args:
+        parser: reads the statements of the log and of the history.
 
     Attributes:
         records: (topic, value) of every record with a value, in order; values as objects without schemas.
@@ -27,12 +32,12 @@ class DirectTask:
     connector, task = "direct", 0
     encoding = JsonEncoding(key_schemas=False, value_schemas=False)
 
-    def __init__(self, config: Mapping[str, str], offset: SourceOffset | None = None) -> None:
+    def __init__(self, config: Mapping[str, str], offset: SourceOffset | None = None, parser: Parser = apply) -> None:
         self._offset = offset
         self.records: list[tuple[str, Any]] = []
         self.offsets: list[SourceOffset] = []
         mariadb = config["connector.class"].endswith("MariaDbConnector")
-        self._task = MariaDbConnectorTask() if mariadb else MySqlConnectorTask()
+        self._task = (MariaDbConnectorTask if mariadb else MySqlConnectorTask)(parser=parser)
         self._task.start(dict(config), self)
 
     def __enter__(self) -> DirectTask:
@@ -63,6 +68,11 @@ class DirectTask:
     def is_connected(self) -> bool:
         """Whether the log is followed."""
         return self._task.is_streaming
+
+    @property
+    def structures(self) -> Tables:
+        """The task's structures of tables."""
+        return self._task.structures
 
     def rows(self, table: str) -> list[tuple[str, Any]]:
         """(op, after or before) of a table's events."""

@@ -28,9 +28,6 @@ LEFT = frozenset(
     {
         "tests/faults/lake_boundaries.py",
         "tests/faults/lake_task.py",
-        "tests/integration/test_mysql_ddl_rows.py",
-        "tests/integration/test_mysql_snapshot_locks.py",
-        "tests/integration/test_mysql_structures.py",
     }
 )
 

@@ -17,7 +17,9 @@ from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql.config.config import MySqlMode, parse_config
+from connectors.mysql.ddl.statements import Parser, apply
 from connectors.mysql.errors import PurgedPositionError
+from connectors.mysql.model import Tables
 from connectors.mysql.position.offset import EventPosition, MySqlOffset
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.preparation import prepare
@@ -43,6 +45,9 @@ STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
 class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     """Snapshot, then stream, one server.
 
+    Args:
+        parser: reads the statements of the log and of the history.
+
     Attributes:
         connector: as records call it.
     """
@@ -52,8 +57,9 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     #: A lost position is also how the server sends a replica away whose id another one uses: a new start looks whether it is really gone.
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, PurgedPositionError)
 
-    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING, parser: Parser = apply) -> None:
         super().__init__(hooks=hooks, tuning=tuning)
+        self._parser = parser
         self._connection: Connection | None = None
         self._history: KafkaSchemaHistory | None = None
         self._schema: Schema | None = None
@@ -93,6 +99,11 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         if any(offset.get("snapshot") for _, offset in offsets):
             self._rows_wait_until = 0.0
 
+    @property
+    def structures(self) -> Tables:
+        """The structures of tables where the stream is; none before the server was asked."""
+        return Tables() if self._schema is None else self._schema.tables
+
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
     @property
@@ -130,7 +141,12 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._connection = queries.open_connection(config)
         self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
         self._schema = Schema(
-            config, self._history, self._partition, self._records, lower_case_table_names=queries.lower_case_table_names(self._connection)
+            config,
+            self._history,
+            self._partition,
+            self._records,
+            lower_case_table_names=queries.lower_case_table_names(self._connection),
+            parser=self._parser,
         )
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
         if self._position is None and not start.schema:

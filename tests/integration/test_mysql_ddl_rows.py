@@ -308,8 +308,7 @@ def follow(found: Altered, task: DirectTask, chance: random.Random, table: str, 
         last = found.touch(table)
         expected[found.step] = last
         task.poll_until(lambda: sum(row["step"] == found.step for _, row in task.rows(table)) >= len(last))
-        assert task._task._schema is not None
-        found.assert_described(task._task._schema.tables.tables[id_], f"{why}, the task's: {done}")
+        found.assert_described(task.structures.tables[id_], f"{why}, the task's: {done}")
         found.change(f"DROP TABLE {table}")
     given: dict[int, dict[int, Row]] = {step: {} for step in expected}
     left: dict[int, Row] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,6 @@ from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.process import wait_until
 from connect_py.errors import FatalTaskError
 from connectors.mysql.errors import ServerError
-from connectors.mysql.server.connection import Connection
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source
 
@@ -69,23 +69,20 @@ def place(mysql: MySqlAddress, kafka: Kafka) -> Iterator[Place]:
             cursor.execute(f"DROP USER {user}")
 
 
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is asked of the server."""
+@contextmanager
+def general_log(place: Place) -> Iterator[list[str]]:
+    """What the place's users ask of the server, by its own log, which has statements that it does not understand only as they came."""
     found: list[str] = []
-    query, result = Connection.query, Connection.result
-
-    def watched(connection: Connection, statement: str) -> Any:
-        found.append(statement)
-        return query(connection, statement)
-
-    def watched_result(connection: Connection, statement: str, characters: Any) -> Any:
-        found.append(statement)
-        return result(connection, statement, characters)
-
-    monkeypatch.setattr(Connection, "query", watched)
-    monkeypatch.setattr(Connection, "result", watched_result)
-    return found
+    place.cursor.execute("SELECT @@GLOBAL.log_output, @@GLOBAL.log_raw, @@GLOBAL.general_log")
+    before = place.cursor.fetchone()
+    settings = "SET GLOBAL log_output = %s, GLOBAL log_raw = %s, GLOBAL general_log = %s"
+    place.cursor.execute(settings, ("TABLE", 1, 1))
+    try:
+        yield found
+        place.cursor.execute("SELECT user_host, CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE command_type = 'Query'")
+        found += [text for who, text in place.cursor.fetchall() if who.partition("[")[0] in place.users]
+    finally:
+        place.cursor.execute(settings, before)
 
 
 def await_streaming(task: DirectMySqlTask) -> None:
@@ -135,14 +132,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_locks_are_taken_and_let_go_in_the_order_of_the_mode(place: Place, statements: list[str], case: str) -> None:
+def test_locks_are_taken_and_let_go_in_the_order_of_the_mode(place: Place, case: str) -> None:
     mode, rights, wanted = CASES[case]
     if rights == "FLUSH_TABLES" and place.version < (8, 0, 23):
         pytest.skip("the server has no such right")
     if case == "tables of another engine":
         place.cursor.execute("ALTER TABLE b ENGINE = MyISAM")
     more = {"schema_history_internal_store_only_captured_tables_ddl": "true", "snapshot_locking_fallback": "lock"}
-    with place.task(f"{RIGHTS}, {rights}", snapshot_locking_mode=mode, **more) as task:
+    with general_log(place) as statements, place.task(f"{RIGHTS}, {rights}", snapshot_locking_mode=mode, **more) as task:
         await_streaming(task)
         assert [value["after"]["id"] for topic, _, value in task.events if topic.endswith((".a", ".b"))] == [1, 1]
     assert order(statements, *SHOWN) == wanted

@@ -15,7 +15,7 @@ from connectors.engine.relational.tables import TableId
 from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.schema import history, schema
+from connectors.mysql.model import Change, Tables
 from connectors.mysql.schema.structure import read_statements
 from connectors.mysql.server.connection import Connection
 from tests.binlog_task import DirectTask, task_config
@@ -27,17 +27,16 @@ pytestmark = pytest.mark.services
 NEW = "/* of the next version */"
 
 
+def limited(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list[Change]:
+    """A parser that does not understand all statements."""
+    if NEW in sql:
+        raise DdlError(f"Something new in {sql}")
+    return apply(sql, tables, database, sql_mode=sql_mode)
+
+
 @pytest.fixture
-def database(mysql: MySqlAddress, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
-    """A database with a table `t`, a cursor in it, and a parser that does not understand all statements."""
-
-    def limited(sql: str, *more: Any, **options: Any) -> Any:
-        if NEW in sql:
-            raise DdlError(f"Something new in {sql}")
-        return apply(sql, *more, **options)
-
-    monkeypatch.setattr(schema, "apply", limited)
-    monkeypatch.setattr(history, "apply", limited)
+def database(mysql: MySqlAddress) -> Iterator[tuple[str, Any]]:
+    """A database with a table `t`, and a cursor in it."""
     name = f"structures_{uuid.uuid4().hex[:8]}"
     with mysql.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -53,7 +52,7 @@ def test_a_statement_that_is_not_understood_makes_the_server_be_asked(
 ) -> None:
     name, cursor = database
     config = task_config(mysql, kafka, name)
-    with DirectTask(config) as task:
+    with DirectTask(config, parser=limited) as task:
         task.poll_until(lambda: task.rows("t"))
         cursor.execute(f"ALTER TABLE t ADD e ENUM('p', 'é') FIRST, ADD u BIGINT UNSIGNED {NEW}")
         cursor.execute("INSERT INTO t VALUES ('é', 2, 'new', 18446744073709551615)")
@@ -62,7 +61,7 @@ def test_a_statement_that_is_not_understood_makes_the_server_be_asked(
     assert "its structure was read from the server" in caplog.text
     # the structure is in the history, and a start goes on with it
     cursor.execute("INSERT INTO t VALUES ('p', 3, 'more', 7)")
-    with DirectTask(config, task.offsets[-1]) as again:
+    with DirectTask(config, task.offsets[-1], limited) as again:
         again.poll_until(lambda: again.rows("t"))
     assert again.rows("t") == [("c", {"e": "p", "id": 3, "v": "more", "u": 7})]
 
@@ -70,14 +69,14 @@ def test_a_statement_that_is_not_understood_makes_the_server_be_asked(
 def test_a_start_behind_a_statement_that_is_not_understood_asks_too(mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
     name, cursor = database
     config = task_config(mysql, kafka, name)
-    with DirectTask(config) as task:
+    with DirectTask(config, parser=limited) as task:
         task.poll_until(lambda: task.rows("t"))
         cursor.execute(f"ALTER TABLE t MODIFY v VARCHAR(9) CHARACTER SET latin1 {NEW}")
         cursor.execute("CREATE TABLE other (id INT PRIMARY KEY)")
         cursor.execute("INSERT INTO other VALUES (1)")
         task.poll_until(lambda: task.rows("other"))
     cursor.execute("INSERT INTO t VALUES (2, 'é')")
-    with DirectTask(config, task.offsets[-1]) as again:
+    with DirectTask(config, task.offsets[-1], limited) as again:
         again.poll_until(lambda: again.rows("t"))
     assert again.rows("t") == [("c", {"id": 2, "v": "é"})]
 
@@ -86,7 +85,7 @@ def test_a_table_that_has_changed_again_by_now_fails_the_task_with_what_to_do(
     mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]
 ) -> None:
     name, cursor = database
-    with DirectTask(task_config(mysql, kafka, name)) as task:
+    with DirectTask(task_config(mysql, kafka, name), parser=limited) as task:
         task.poll_until(lambda: task.rows("t"))
         cursor.execute(f"ALTER TABLE t ADD w INT {NEW}")
         cursor.execute("INSERT INTO t VALUES (2, 'new', 2)")
@@ -101,7 +100,7 @@ def test_row_metadata_tells_a_structure_that_the_server_no_longer_has(
     name, cursor = database
     cursor.execute("SELECT @@GLOBAL.binlog_row_metadata")
     before = cursor.fetchone()[0]
-    with DirectTask(task_config(mysql, kafka, name)) as task:
+    with DirectTask(task_config(mysql, kafka, name), parser=limited) as task:
         task.poll_until(lambda: task.rows("t"))
         cursor.execute("SET GLOBAL binlog_row_metadata = 'FULL'")
         try:

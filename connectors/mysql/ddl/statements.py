@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Protocol
 
 from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.lexer import NAME_CHARACTER, DdlError, Reader, tokens_of, without_surroundings
@@ -13,6 +14,14 @@ from connectors.mysql.model import Change, Tables, with_unique_key
 #: MySQL's `MODE_ANSI_QUOTES` and `MODE_NO_BACKSLASH_ESCAPES`.
 ANSI_QUOTES = 4
 NO_BACKSLASH_ESCAPES = 1 << 20
+
+
+class Parser(Protocol):
+    """Applies a statement to tables, as `apply` does."""
+
+    def __call__(self, sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list[Change]:
+        """Return what changed. Raises DdlError."""
+        ...
 
 
 def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list[Change]:

@@ -21,7 +21,7 @@ import orjson
 from connect_py.errors import DataError
 from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.lexer import DdlError
-from connectors.mysql.ddl.statements import apply, concerned_table
+from connectors.mysql.ddl.statements import Parser, apply, concerned_table
 from connectors.mysql.model import Change, MyColumn, MyTable, Tables
 from connectors.mysql.position.gtid import covers, parse_transactions
 
@@ -284,6 +284,7 @@ class HistoryFold:
         lower_case_table_names: the server's ``lower_case_table_names``.
         by_file_position: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`): offsets are then without
             GTIDs, which Debezium takes for a server without them, and would find no record that is old enough.
+        parser: reads statements.
 
     Attributes:
         count: of records that were applied.
@@ -298,7 +299,9 @@ class HistoryFold:
         *,
         by_file_position: bool = False,
         lower_case_table_names: int = 0,
+        parser: Parser = apply,
     ) -> None:
+        self._parse = parser
         self._partition = dict(partition)
         self._until = until
         self._wanted = wanted
@@ -405,7 +408,7 @@ class HistoryFold:
         if not _OF_NO_TABLE.match(ddl):
             self._read()
         try:
-            apply(ddl, self._tables, database)
+            self._parse(ddl, self._tables, database)
         except DdlError as error:
             log.warning("A statement of the schema history was passed over: %s", error)
             id_ = concerned_table(ddl, database)

@@ -19,7 +19,7 @@ from connectors.engine.relational.tables import TableId, matches_any
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statement_text import normalised, without_settings
-from connectors.mysql.ddl.statements import ANSI_QUOTES, apply, concerned_table
+from connectors.mysql.ddl.statements import ANSI_QUOTES, Parser, apply, concerned_table
 from connectors.mysql.model import Change, MyTable, Tables
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
@@ -39,6 +39,7 @@ class Schema:
         partition: the source partition, which history records name.
         records: None where `include.schema.changes` is off.
         lower_case_table_names: the server's ``lower_case_table_names``.
+        parser: reads statements.
 
     Attributes:
         tables: the models.
@@ -53,8 +54,10 @@ class Schema:
         records: SchemaChangeRecords | None,
         *,
         lower_case_table_names: int = 0,
+        parser: Parser = apply,
     ) -> None:
         self._config = config
+        self._parse = parser
         self._history = history
         self._partition = dict(partition)
         self._records = records
@@ -80,6 +83,7 @@ class Schema:
             self._config.gtid_sources,
             by_file_position=self._config.flag("gtid.ignore.on.recovery"),
             lower_case_table_names=self._lower_case_table_names,
+            parser=self._parse,
         )
         for number, value in self._history.read_values():
             try:
@@ -129,7 +133,7 @@ class Schema:
         new_parser = self._config.connector == "mysql"
         normal = normalised(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)) if new_parser else sql
         try:
-            changes = apply(normal, self.tables, database, sql_mode=sql_mode)
+            changes = self._parse(normal, self.tables, database, sql_mode=sql_mode)
         except DdlError as error:
             changes = self._not_understood(sql, database, error, position)
         rows: list[EncodedRow] = []
@@ -163,7 +167,7 @@ class Schema:
         tables = Tables(lower_case_table_names=self._lower_case_table_names, keeps_comments=self.tables.keeps_comments)
         for database, sql in statements:
             try:
-                changes = apply(sql, tables, database)
+                changes = self._parse(sql, tables, database)
             except DdlError as error:
                 log.warning("A structure is not told again, since its statement could not be understood. %s", error)
                 continue
