@@ -182,7 +182,9 @@ class MemoryOffsetStore:
         with self._lock:
             return self._cache.of_connector(connector)
 
-    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
+    def put(
+        self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
+    ) -> None:
         """Store offsets; None forgets one. Raises DataError; nothing is stored then."""
         found = offset_records(connector, offsets)
         with self._lock:
@@ -287,7 +289,9 @@ class FileOffsetStore:
         with self._lock:
             return self._cache.of_connector(connector)
 
-    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
+    def put(
+        self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
+    ) -> None:
         """Store offsets (None forgets one); returns when the file system holds them.
 
         Raises:

@@ -11,14 +11,16 @@ never runs ahead of the data. The task's thread uses it: `done` runs inside `ser
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from connect_py.api.record import SourceOffset, SourcePartition
-from connect_py.errors import DataError
+from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client import internal_properties
+from connect_py.kafka.client import internal_properties, transactional_producer_properties
 from connect_py.kafka.producer import KafkaError, Message, Producer, delivery_error
 from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import offset_key, offset_value, parse_offset_key, parse_offset_value
@@ -82,8 +84,11 @@ class KafkaOffsetStore:
     """
 
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
-        committed = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
-        self._log = TopicLog(worker, OFFSET_TOPIC, "offsets", self._take, admin, read_committed=committed, write_seconds=write_seconds)
+        self._worker = worker
+        self._exactly_once = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
+        self._log = TopicLog(
+            worker, OFFSET_TOPIC, "offsets", self._take, admin, read_committed=self._exactly_once, write_seconds=write_seconds
+        )
         self._lock = threading.Lock()
         self._cache = OffsetCache()
 
@@ -104,16 +109,48 @@ class KafkaOffsetStore:
         with self._lock:
             return self._cache.of_connector(connector)
 
-    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
+    def put(
+        self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
+    ) -> None:
         """Store offsets (None is a tombstone); returns when Kafka holds them and they have been read back.
+
+        With exactly-once sources they are one transaction of the producer that the connector's first task has, which is fenced by it.
+
+        Args:
+            config: the connector's, for the settings of its producer.
 
         Raises:
             DataError: a partition or offset that is no flat map of strings to primitives; nothing was written.
-            ConnectError: Kafka did not take all of them.
+            ConfigError: the producer's settings cannot be used.
+            ConnectError: Kafka did not take all of them; with exactly-once sources, none.
         """
         found = offset_records(connector, offsets)
-        if found:
-            self._log.write(found, f"Error writing offsets of connector {connector} to Kafka")
+        if not found:
+            return
+        failure = f"Error writing offsets of connector {connector} to Kafka"
+        if not self._exactly_once:
+            self._log.write(found, failure)
+            return
+        deadline = time.monotonic() + self._log.write_seconds
+        try:
+            self._commit(transactional_producer_properties(self._worker, connector, 0, config), found, deadline)
+            self._log.read_to_end(max(0.1, deadline - time.monotonic()))
+        except ConnectError as error:
+            raise ConnectError(f"{failure}: {error}") from error
+
+    def _commit(self, properties: Mapping[str, str], records: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
+        from connect_py.kafka.transactions import TransactionalProducer  # of no use to tasks, which have this module too
+
+        producer = TransactionalProducer(properties)
+        producer.begin(lambda: time.monotonic() < deadline)
+        try:
+            for key, value in records:
+                producer.produce(OFFSET_TOPIC.name(self._worker), value, key)
+            producer.commit(deadline)
+        except ConnectError:
+            with contextlib.suppress(ConnectError):  # else readers wait until the transaction expires
+                producer.abort(deadline)
+            raise
 
     def _take(self, record: LogRecord) -> None:
         try:

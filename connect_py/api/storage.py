@@ -208,8 +208,10 @@ class OffsetStore(Protocol):
         """Return everything known of one connector, after the last `refresh`."""
         ...
 
-    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
-        """Store offsets (None is a tombstone); returns when Kafka holds them."""
+    def put(
+        self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
+    ) -> None:
+        """Store offsets (None is a tombstone) in the name of a connector with this configuration; returns when Kafka holds them."""
         ...
 
 

@@ -58,7 +58,7 @@ def alter_source(
     """
     entries = [_source_entry(partition, offset) for partition, offset in offsets]
     complete = _ask(lambda: connector.alter_offsets(config, list(entries)))
-    store.put(name, entries)
+    store.put(name, entries, config)
     return _message("altered", complete)
 
 
@@ -68,7 +68,7 @@ def reset_source(store: OffsetStore, name: str, connector: SourceConnector, conf
     gone = [(partition, None) for partition, _ in store.of_connector(name)]
     complete = _ask(lambda: connector.alter_offsets(config, gone))
     if gone:
-        store.put(name, gone)
+        store.put(name, gone, config)
     return _message("reset", complete)
 
 

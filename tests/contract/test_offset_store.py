@@ -26,7 +26,7 @@ class Place:
     again: Callable[[], OffsetStore] | None
 
 
-@pytest.fixture(params=["memory", "file", pytest.param("kafka", marks=pytest.mark.services)])
+@pytest.fixture(params=["memory", "file", *(pytest.param(kind, marks=pytest.mark.services) for kind in ("kafka", "transactions"))])
 def place(request: pytest.FixtureRequest, tag: str, tmp_path: Path) -> Iterator[Place]:
     opened: list[Any] = []
 
@@ -34,7 +34,7 @@ def place(request: pytest.FixtureRequest, tag: str, tmp_path: Path) -> Iterator[
         opened.append(thing)
         return thing
 
-    if request.param == "kafka":
+    if request.param in ("kafka", "transactions"):
         kafka: Kafka = request.getfixturevalue("kafka")
         worker = {
             "bootstrap.servers": kafka.bootstrap,
@@ -42,6 +42,7 @@ def place(request: pytest.FixtureRequest, tag: str, tmp_path: Path) -> Iterator[
             "offset.storage.topic": f"{tag}-offsets",
             "offset.storage.partitions": "3",
             "offset.storage.replication.factor": "1",
+            "exactly.once.source.support": "enabled" if request.param == "transactions" else "disabled",
         }
         found = Place(
             keep(KafkaOffsetStore(worker)),
