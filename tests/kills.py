@@ -52,6 +52,12 @@ def has_records(kafka: Kafka, topic: str, count: float) -> bool:
     return kafka.count(topic) >= count
 
 
+def is_streaming(worker: Worker, connector: str) -> bool:
+    """Whether the stored offset is behind the initial snapshot."""
+    offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
+    return bool(offsets) and "snapshot" not in offsets[0]["offset"]
+
+
 def are_gone(pids: list[int]) -> bool:
     return not any(is_running(pid) for pid in pids)
 

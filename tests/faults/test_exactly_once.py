@@ -15,17 +15,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import psycopg
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
+from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload
-from tests.kills import KILLS, new_dice
+from tests.kills import KILLS, is_streaming, new_dice
+from tests.mysql_task import mysql_source
 from tests.waiting import eventually, let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300 + 60 * KILLS)]
@@ -66,16 +67,15 @@ def committed(kafka: Kafka, topic: str) -> list[int]:
 
 
 @contextmanager
-def inserting(connection: psycopg.Connection) -> Iterator[None]:
-    """Rows are written inside, in short transactions and now and then in long ones."""
+def inserting(insert: Callable[[int], object]) -> Iterator[None]:
+    """Rows are written inside, in short transactions and now and then in long ones; `insert` writes so many in one."""
     enough = threading.Event()
 
     def work() -> None:
         for number in itertools.count():
             if enough.wait(0.003):
                 return
-            rows = 3000 if number % 100 == 99 else ROWS_A_TRANSACTION
-            connection.execute("INSERT INTO item (note) SELECT 'row' FROM generate_series(1, %s)", (rows,))
+            insert(3000 if number % 100 == 99 else ROWS_A_TRANSACTION)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -87,19 +87,11 @@ def inserting(connection: psycopg.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def streaming(
-    create: Callable[[dict[str, str]], None], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, **more: str
-) -> Iterator[None]:
-    """A source reads what is inserted inside; afterwards a reader of committed records has each row once, in order."""
-    topic = f"pg_{tag}.public.item"
-    slot = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active"
-    with postgres.connect(database) as connection, postgres.connect(database) as writer:
-        connection.execute("CREATE TABLE item (id serial PRIMARY KEY, note text)")
-        create(postgres_source(postgres, database, tag, table_include_list="public.item", snapshot_mode="no_data", **more))
-        wait_until(lambda: connection.execute(slot, (f"slot_{tag}",)).fetchone() is not None, 60, "the stream")
-        with inserting(writer):
-            yield
-        wanted = [row for (row,) in connection.execute("SELECT id FROM item ORDER BY id").fetchall()]
+def each_row_once(kafka: Kafka, topic: str, insert: Callable[[int], object], ids: Callable[[], list[int]]) -> Iterator[None]:
+    """Rows are written inside; afterwards a reader of committed records has each of the table's `ids` once, in order."""
+    with inserting(insert):
+        yield
+    wanted = ids()
     found: list[int] = []
 
     def is_complete() -> bool:
@@ -113,25 +105,77 @@ def streaming(
     assert found == wanted
 
 
+@contextmanager
+def streaming(
+    create: Callable[[dict[str, str]], None], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, **more: str
+) -> Iterator[None]:
+    """A source reads what is inserted inside; see `each_row_once`."""
+    slot = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active"
+
+    def insert(rows: int) -> None:
+        writer.execute("INSERT INTO item (note) SELECT 'row' FROM generate_series(1, %s)", (rows,))
+
+    def ids() -> list[int]:
+        return [row for (row,) in connection.execute("SELECT id FROM item ORDER BY id").fetchall()]
+
+    with postgres.connect(database) as connection, postgres.connect(database) as writer:
+        connection.execute("CREATE TABLE item (id serial PRIMARY KEY, note text)")
+        create(postgres_source(postgres, database, tag, table_include_list="public.item", snapshot_mode="no_data", **more))
+        wait_until(lambda: connection.execute(slot, (f"slot_{tag}",)).fetchone() is not None, 60, "the stream")
+        with each_row_once(kafka, f"pg_{tag}.public.item", insert, ids):
+            yield
+
+
+def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
+    """Three times of four the task, else the worker."""
+    dice = new_dice()
+    for number in range(times):
+        let_time_pass(dice.uniform(0.2, 2.5), "a random moment, in and between transactions")
+        if number % 4 == 3:
+            worker.kill()
+            worker.restart()
+        else:
+            for pid in worker.children():
+                os.kill(pid, signal.SIGKILL)
+        worker.wait_for(connector, "RUNNING")
+
+
 @pytest.mark.parametrize("boundary", ["poll", "interval"])
 def test_a_source_that_is_killed_again_and_again_writes_each_row_once(
     make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, boundary: str
 ) -> None:
-    dice = new_dice()
     worker = make_worker(properties=ENABLED)
     more = {"transaction_boundary": boundary, "transaction_boundary_interval_ms": "300"}
     with streaming(lambda config: worker.create(tag, config), kafka, postgres, database, tag, **more):
-        for number in range(KILLS * 4):
-            let_time_pass(dice.uniform(0.2, 2.5), "a random moment, in and between transactions")
-            victims = worker.children()
-            if number % 4 == 3:
-                worker.kill()
-                worker.restart()
-            else:
-                for pid in victims:
-                    os.kill(pid, signal.SIGKILL)
-            worker.wait_for(tag, "RUNNING")
+        kill_again_and_again(worker, tag, KILLS * 4)
     worker.delete(tag)
+
+
+def test_a_mysql_source_that_is_killed_again_and_again_writes_each_row_once(
+    make_worker: Callable[..., Worker], kafka: Kafka, mysql: MySqlAddress, tag: str
+) -> None:
+    worker = make_worker(properties=ENABLED)
+    topic = f"{tag}.{tag}.item"
+    with mysql.connect() as connection, connection.cursor() as cursor, mysql.connect() as other, other.cursor() as writer:
+
+        def insert(rows: int) -> None:
+            writer.execute(f"INSERT INTO {tag}.item (note) VALUES {', '.join(['(%s)'] * rows)}", ["row"] * rows)
+
+        def ids() -> list[int]:
+            cursor.execute(f"SELECT id FROM {tag}.item ORDER BY id")
+            return [row for (row,) in cursor.fetchall()]
+
+        cursor.execute(f"CREATE DATABASE {tag}")
+        cursor.execute(f"CREATE TABLE {tag}.item (id BIGINT AUTO_INCREMENT PRIMARY KEY, note TEXT)")
+        insert(1)
+        worker.create(tag, mysql_source(mysql, kafka.bootstrap, tag))
+        wait_until(lambda: kafka.count(topic) > 0, 60, "the snapshot")
+        insert(1)  # of a snapshot that was killed, rows are sent again
+        wait_until(lambda: is_streaming(worker, tag), 60, "the stream")
+        with each_row_once(kafka, topic, insert, ids):
+            kill_again_and_again(worker, tag, KILLS * 2)
+        worker.delete(tag)
+        cursor.execute(f"DROP DATABASE {tag}")
 
 
 def test_a_source_that_is_paused_restarted_and_stopped_writes_each_row_once(

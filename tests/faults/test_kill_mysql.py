@@ -31,6 +31,7 @@ from tests.kills import (
     bring_back,
     changing,
     has_records,
+    is_streaming,
     kill,
     new_dice,
     reads,
@@ -129,11 +130,6 @@ def assert_nothing_is_lost(kafka: Kafka, name: str, cursor: Any) -> list[tuple[i
     records = await_equal(kafka, f"{name}.{name}.item", table(cursor))
     assert stale_rows(records) == []
     return reads(records)
-
-
-def is_streaming(worker: Worker, connector: str) -> bool:
-    offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
-    return bool(offsets) and "snapshot" not in offsets[0]["offset"]
 
 
 def has_no_incremental_snapshot(worker: Worker, connector: str) -> bool:
