@@ -23,6 +23,9 @@ from spark_sink.spark.jars import cached, java, resolve
 MONGO_JARS = ("de.bwaldvogel:mongo-java-server:1.47.0",)
 _SET = "rs0"
 
+#: A change stream that waits for changes holds the thread of its connection; with two a core, other connections would wait behind it.
+_ONE_THREAD_EACH = "-Dio.netty.eventLoopThreads=256"
+
 
 class MongoAddress:
     """Where a replica set is.
@@ -93,7 +96,7 @@ class MongoServer(MongoAddress):
             progress("fetching a stand-in of MongoDB from Maven Central (7 MB, once)")
             resolve(MONGO_JARS, folder, transitive=True)
         source = Path(__file__).with_name("ReplicaSet.java")
-        return [java(), "-Xmx256m", *QUICK_START, "-cp", f"{folder}/*", str(source), str(self.port)]
+        return [java(), "-Xmx256m", *QUICK_START, _ONE_THREAD_EACH, "-cp", f"{folder}/*", str(source), str(self.port)]
 
     def _initiate(self) -> None:
         client: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient("127.0.0.1", self.port, directConnection=True)
