@@ -21,11 +21,14 @@ class Assignor:
 
     Attributes:
         last_round: what the last cooperative round decided, for logs; None before the first, and after one that failed.
+        holds_back: whether the last round gave nothing, so that all members stop what they run: the first round of `eager` after one of
+            another protocol. The leader asks for the next.
     """
 
     def __init__(self, max_delay_ms: int = 300_000) -> None:
         self.rounds = CooperativeRounds(max_delay_ms)
         self.last_round: Round | None = None
+        self.holds_back = False
         self._owners: Mapping[Item, str] = {}
 
     def assign(
@@ -63,11 +66,13 @@ class Assignor:
         assigned: Mapping[str, Allocation] = {}
         revoked: Mapping[str, Allocation] = {}
         delay_ms = 0
+        was_cooperative, self.holds_back = self.last_round is not None, False
         if error:
             self.last_round = None
         elif protocol is GroupProtocol.EAGER:
-            owned = assigned = deal_everything(members, configured)
-            self._own(members, owned)
+            self.last_round, self.holds_back = None, was_cooperative
+            assigned = {} if self.holds_back else deal_everything(members, configured)
+            self._own(members, assigned)
         else:
             self.last_round = found = self.rounds.compute(
                 members, configured, generation=generation, completed_generation=completed_generation, now_ms=now_ms

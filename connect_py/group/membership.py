@@ -246,7 +246,7 @@ class Membership:
         self._began_round: float | None = None
         # of the client's thread
         self._offered: ClusterConfig | None = None
-        self._revokes = False
+        self._revokes = self._holds_back = False
         self._members = 0
         self._ahead: list[str] = []
         self._waiting: Mapping[Item, str] = {}
@@ -547,6 +547,9 @@ class Membership:
             log.info("Rebalance %d of the group, led by this worker: %s", joined.generation, self._summary)
         if received.revoked:
             self._stop(received.revoked)
+        if protocol is GroupProtocol.EAGER and self._allocation:  # the round before was none of `eager`, which has everything stop first
+            self._stop(self._allocation)
+            self._allocation = Allocation()
         self._is_alone = received.leader == joined.member_id and self._members == 1
         self._leader_is_ours = joined.assignment.endswith(_OURS)
         self._allocation, self._received = merge(self._allocation, received, protocol), received
@@ -584,7 +587,7 @@ class Membership:
             self._changed.notify_all()
         self._completed()
         self._work.carry_out(given, received)
-        if received.revoked:
+        if received.revoked or (given.is_leader and self._holds_back):
             self.rejoin()
 
     def _completed(self) -> None:
@@ -728,7 +731,10 @@ class Membership:
         found = self._assignor.last_round if spoken is not GroupProtocol.EAGER else None
         self._waiting = {item: found.lost[item] for item in found.waiting} if found is not None else {}
         self._summary = found.summary() if found is not None else ""
-        self._revokes = any(assignment.revoked for assignment in assignments.values())  # so those who stop something ask for another round
+        self._holds_back = self._assignor.holds_back
+        self._revokes = self._holds_back or any(
+            each.revoked for each in assignments.values()
+        )  # those who stop something ask for another round
         return {
             member: encode_assignment(assignment, spoken) + (_OURS if states[member].details is not None else b"")
             for member, assignment in assignments.items()

@@ -32,6 +32,16 @@ def test_eager_deals_everything_again_to_members_that_had_it() -> None:
     assert assign(Assignor(), members, EAGER) == assign(Assignor(), joining("m1", "m2"), EAGER)
 
 
+def test_the_first_eager_round_after_another_protocols_gives_nothing_so_that_members_stop_what_others_get() -> None:
+    assignor = Assignor()
+    assign(assignor, joining("m1"))
+    assert not assignor.holds_back
+    held = assign(assignor, joining("m1", "m2"), EAGER)
+    assert (assignor.holds_back, [bool(each.assigned) for each in held.values()]) == (True, [False, False])
+    assert assign(assignor, joining("m1", "m2"), EAGER) == assign(Assignor(), joining("m1", "m2"), EAGER)
+    assert not assignor.holds_back
+
+
 def test_every_member_gets_an_assignment_also_the_one_that_gets_nothing() -> None:
     for protocol in GroupProtocol:
         assigned = assign(Assignor(), joining("m1", "m2", "m3", "m4", "m5", "m6"), protocol)
