@@ -26,6 +26,9 @@ _DIGESTS = {
     "HmacSHA512": ("sha512", 512),
 }
 
+#: The least that Java's generators make a key of (`HmacSHA2KeyGenerator`), and the largest number of a Java property (`DistributedConfig`).
+_MIN_BITS, _MAX_INT = 40, 2**31 - 1
+
 
 @dataclass(frozen=True)
 class InternalSignature:
@@ -71,7 +74,12 @@ class SessionKeySettings:
                 f"({', '.join(verification)})."
             )
         size = properties.get("inter.worker.key.size", "").strip()
-        return cls(algorithm, _number("inter.worker.key.size", size) if size else None, _ttl(properties), signing, verification)
+        bits = _number("inter.worker.key.size", size) if size else None
+        if bits is not None and bits < _MIN_BITS:
+            raise ConfigError(
+                f"Unable to create key generator with algorithm {algorithm} and key size {bits}: it must be at least {_MIN_BITS}"
+            )
+        return cls(algorithm, bits, _ttl(properties), signing, verification)
 
 
 def _ttl(properties: Mapping[str, str]) -> int:
@@ -79,8 +87,8 @@ def _ttl(properties: Mapping[str, str]) -> int:
 
 
 def _number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ConfigError(f"Invalid value {text} for configuration {name}: it must be a number that is not negative")
+    if not text.isascii() or not text.isdigit() or int(text) > _MAX_INT:
+        raise ConfigError(f"Invalid value {text} for configuration {name}: it must be a number from 0 to {_MAX_INT}")
     return int(text)
 
 
@@ -89,18 +97,19 @@ def is_outdated(stored: Mapping[str, object] | None, settings: SessionKeySetting
     if stored is None or stored.get("algorithm") != settings.algorithm:
         return True
     created = stored.get("creation-timestamp")
-    if len(_key_of(stored)) * 8 != _bits(settings):
+    if len(_key_of(stored)) != _length(settings):
         return True
     return not isinstance(created, int) or (settings.ttl_ms > 0 and now_ms - created >= settings.ttl_ms)
 
 
-def _bits(settings: SessionKeySettings) -> int:
-    return settings.bits or _DIGESTS[settings.algorithm][1]
+def _length(settings: SessionKeySettings) -> int:
+    """Return the bytes of a key: as many as hold its bits, as Java's generators do it."""
+    return ((settings.bits or _DIGESTS[settings.algorithm][1]) + 7) // 8
 
 
 def new_key(settings: SessionKeySettings) -> str:
     """Return a key, in base64."""
-    return base64.b64encode(secrets.token_bytes(_bits(settings) // 8)).decode()
+    return base64.b64encode(secrets.token_bytes(_length(settings))).decode()
 
 
 def sign(body: bytes, stored: Mapping[str, object] | None, settings: SessionKeySettings) -> dict[str, str]:

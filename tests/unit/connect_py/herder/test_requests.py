@@ -111,7 +111,9 @@ def test_a_key_is_made_when_there_is_none_or_it_is_old_or_of_another_kind():
         {"inter.worker.signature.algorithm": "HmacSHA512"},
         {"inter.worker.verification.algorithms": ""},
         {"inter.worker.key.ttl.ms": "soon"},
+        {"inter.worker.key.ttl.ms": "2147483648"},
         {"inter.worker.key.size": "-1"},
+        {"inter.worker.key.size": "32"},
     ],
 )
 def test_settings_that_would_shut_workers_out_stop_the_start(properties):
