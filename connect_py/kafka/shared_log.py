@@ -26,6 +26,9 @@ from connect_py.kafka.settings import ClientKind, librdkafka_config
 
 log = logging.getLogger(__name__)
 
+#: How soon a writer notices that its record is acknowledged when the reader's thread, which serves the same client, was told so.
+_ACKNOWLEDGED_SECONDS = 0.005
+
 #: A partition that joins the fetcher late waits for the request under way, which an empty topic holds for this long; so a low value makes
 #: starting quick, and ten empty requests a second cost nothing that can be measured.
 FETCH_WAIT_MS = 100
@@ -180,7 +183,7 @@ class KafkaLog:
                 raise RetriableError(f"Topic '{self.topic}' had not taken {batch.left} of {len(records)} records when the worker stopped.")
             if left <= 0:
                 raise RetriableError(f"Topic '{self.topic}' did not take {batch.left} of {len(records)} records within {timeout:g} s.")
-            self._producer.poll(min(left, 0.05))
+            self._producer.poll(min(left, _ACKNOWLEDGED_SECONDS))
         if batch.error is not None:
             raise delivery_error(batch.error, self.topic)
         if read_back:
