@@ -17,6 +17,9 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.services, pytest.mark.timeout(900)]
 
 
+KINDS = ["source", pytest.param("sink", marks=pytest.mark.long)]
+
+
 @pytest.fixture(scope="module")
 def shared(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three workers for the tests that end none of them; each test deletes its connectors."""
@@ -48,7 +51,7 @@ def await_state(worker: Worker, name: str, connector: str, task: str | None, sec
     eventually(reached, lambda: f"{connector}, {task}: {last}", seconds)
 
 
-@pytest.mark.parametrize("kind", ["source", "sink"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("restart", ["restart", "restart?includeTasks=true&onlyFailed=true"])
 def test_restart_failed_connector(shared: Cluster, tmp_path: Path, kind: str, restart: str) -> None:
     """test_restart_failed_connector, test_restart_connector_and_tasks_failed_connector."""
@@ -65,7 +68,7 @@ def test_restart_failed_connector(shared: Cluster, tmp_path: Path, kind: str, re
     third.delete(name)
 
 
-@pytest.mark.parametrize("kind", ["source", "sink"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("restart", ["tasks/0/restart", "restart?includeTasks=true&onlyFailed=true"])
 def test_restart_failed_task(shared: Cluster, kafka: Kafka, tmp_path: Path, kind: str, restart: str) -> None:
     """test_restart_failed_task, test_restart_connector_and_tasks_failed_task."""
@@ -199,6 +202,7 @@ def bounce(cluster: Cluster, worker: Worker, *, clean: bool) -> None:
     worker.restart()
 
 
+@pytest.mark.long
 def test_pause_state_persistent(cluster: Cluster) -> None:
     """A paused source is still paused when all workers have been started again."""
     cluster.add(3)
@@ -218,7 +222,7 @@ ROUNDS = [pytest.param(1, id="once"), pytest.param(3, id="three-rounds", marks=p
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-@pytest.mark.parametrize("clean", [True, False], ids=["clean", "kill"])
+@pytest.mark.parametrize("clean", [pytest.param(True, id="clean"), pytest.param(False, id="kill", marks=pytest.mark.long)])
 def test_bounce(cluster: Cluster, kafka: Kafka, clean: bool, rounds: int) -> None:
     """Every worker in turn is ended and started, while a source of three tasks counts and a sink of three tasks notes.
 

@@ -157,7 +157,7 @@ def test_workers_share_the_work_and_each_answers_every_request(group: Group, kaf
     follower.wait_for("a", "RUNNING")
     follower.request("DELETE", "/connectors/e%2F%C3%A9")
     for worker in group.workers:
-        eventually(lambda worker=worker: "e/é" not in worker.request("GET", "/connectors"), "end of the connector", 20)
+        eventually(lambda worker=worker: "e/é" not in worker.request("GET", "/connectors"), "end of the connector")
     with pytest.raises(RefusedError) as refused:
         follower.request("DELETE", "/connectors/none")
     assert (refused.value.status, refused.value.message) == (404, "Connector none not found")
@@ -177,7 +177,7 @@ def test_workers_share_the_work_and_each_answers_every_request(group: Group, kaf
 
     # offsets
     for name in "abcd":
-        eventually(lambda name=name: len(follower.request("GET", f"/connectors/{name}/offsets")["offsets"]) == 1, "an offset", 20)
+        eventually(lambda name=name: len(follower.request("GET", f"/connectors/{name}/offsets")["offsets"]) == 1, "an offset")
     follower.request("PUT", "/connectors/a/stop")
     follower.wait_for("a", "RUNNING", 0)
     assert "successfully" in follower.request("DELETE", "/connectors/a/offsets")["message"]
@@ -186,27 +186,26 @@ def test_workers_share_the_work_and_each_answers_every_request(group: Group, kaf
     before = kafka.count(group.topic("a"))
     follower.request("PUT", "/connectors/a/resume")
     follower.wait_for("a", "RUNNING")
-    eventually(lambda: kafka.count(group.topic("a")) == before + 2, "the file from its beginning", 30)
+    eventually(lambda: kafka.count(group.topic("a")) == before + 2, "the file from its beginning")
 
     # topics in use, of tasks wherever they run
     for name in "bcd":
-        eventually(lambda name=name: group.topic(name) in topics(follower, name), "topic", 20)
+        eventually(lambda name=name: group.topic(name) in topics(follower, name), "topic")
         follower.request("PUT", f"/connectors/{name}/topics/reset")
         assert topics(follower, name) == []
         group.append(name, "three")
         for worker in group.workers:
-            eventually(lambda name=name, worker=worker: topics(worker, name) == [group.topic(name)], "topic again", 20)
+            eventually(lambda name=name, worker=worker: topics(worker, name) == [group.topic(name)], "topic again")
 
     # levels of loggers
     follower.request("PUT", "/admin/loggers/connectors.file?scope=cluster", {"level": "DEBUG"})
     for worker in group.workers:
-        eventually(
-            lambda worker=worker: worker.request("GET", "/admin/loggers/connectors.file")["level"] == "DEBUG", "level everywhere", 20
-        )
+        eventually(lambda worker=worker: worker.request("GET", "/admin/loggers/connectors.file")["level"] == "DEBUG", "level everywhere")
     text = "".join(worker.log.read_text() for worker in group.workers)
     assert "Traceback" not in text and " ERROR " not in text
 
 
+@pytest.mark.long
 def test_the_work_of_a_worker_that_is_killed_is_done_by_the_other(group: Group, kafka: Kafka) -> None:
     group.add(2)
     group.create("a", "b", "c", "d")
@@ -216,14 +215,14 @@ def test_the_work_of_a_worker_that_is_killed_is_done_by_the_other(group: Group, 
         rest = [worker for worker in group.workers if worker is not dead]
         dead.kill()
         if dead is follower:
-            eventually(lambda: gone(leader, follower) == {"UNASSIGNED"}, "what nobody runs says so", 30)
+            eventually(lambda: gone(leader, follower) == {"UNASSIGNED"}, "what nobody runs says so")
         for name in "abcd":
             group.append(name, f"after {address(dead)}")
         if living is None:  # the other was started again
             living = rest[0]
         group.await_places(lambda shown, living=living: set(counts(shown)) == {address(living)}, "all on one", 60, by=living)
         for name in "abcd":
-            eventually(lambda name=name, dead=dead: f"after {address(dead)}" in values(kafka, group.topic(name)), f"lines of {name}", 30)
+            eventually(lambda name=name, dead=dead: f"after {address(dead)}" in values(kafka, group.topic(name)), f"lines of {name}")
         if dead is follower:
             dead.restart()
             group.await_places(is_shared(group, 4), "both again", 60, by=living)
@@ -275,5 +274,5 @@ def test_requests_to_all_workers_at_once_are_answered_while_the_group_changes(gr
         found = list(pool.map(ask, range(12)))
     assert found == [[f"n{number}", f"n{number}"] for number in range(12)]
     for worker in group.workers:
-        eventually(lambda worker=worker: worker.request("GET", "/connectors") == ["a"], "end of the others", 30)
+        eventually(lambda worker=worker: worker.request("GET", "/connectors") == ["a"], "end of the others")
     group.await_places(lambda shown: set(shown) == {"a"}, "the first one runs")

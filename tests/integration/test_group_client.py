@@ -48,7 +48,7 @@ def make(kafka: Kafka, tag: str) -> Iterator[Make]:
     def client(word: str) -> KafkaGroupClient:
         properties = {"bootstrap.servers": kafka.bootstrap, "client.id": f"connect-{word}"}
         made.append(KafkaGroupClient(properties, tag, session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000))
-        made[-1].connect(Handler(word), 20)
+        made[-1].connect(Handler(word), 60)
         return made[-1]
 
     yield client
@@ -57,7 +57,7 @@ def make(kafka: Kafka, tag: str) -> Iterator[Make]:
         each.close()
 
 
-def join(client: KafkaGroupClient, seconds: float = 20) -> bytes:
+def join(client: KafkaGroupClient, seconds: float = 60) -> bytes:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         joined = client.join(0.2)
@@ -74,12 +74,12 @@ def test_members_join_and_learn_by_their_heartbeats_of_those_who_come_and_go(mak
     second = make("b")
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(join, second)
-        eventually(lambda: first.serve() or first.needs_join, "news", 10)
+        eventually(lambda: first.serve() or first.needs_join, "news")
         assert join(first) == b"a b"
         assert other.result() == b"a b"
     second.leave("enough", 5)
     assert second.heard == float("-inf")
-    eventually(lambda: first.serve() or first.needs_join, "news", 10)
+    eventually(lambda: first.serve() or first.needs_join, "news")
     assert join(first) == b"a"
 
 
@@ -88,11 +88,11 @@ def test_a_member_that_waits_for_others_shows_the_group_that_it_lives(make: Make
     assert join(first) == b"a"
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(join, second)
-        eventually(lambda: first.serve() or first.needs_join, "news", 10)
+        eventually(lambda: first.serve() or first.needs_join, "news")
         join(first)
         other.result()
         first.rejoin()
-        waiting = pool.submit(join, first, 30)  # the second does not take part for longer than a lease
+        waiting = pool.submit(join, first, 60)  # the second does not take part for longer than a lease
         began, oldest = time.monotonic(), 0.0
         while time.monotonic() - began < 5:
             second.serve()
@@ -114,7 +114,7 @@ def test_members_whose_processes_are_dead_are_taken_out_at_once(make: Make) -> N
         seen.append((client_id, offered))
         return client_id == "connect-dead"
 
-    assert len(successor.dismiss(is_dead, 10)) == 1
+    assert len(successor.dismiss(is_dead, 60)) == 1
     assert seen == [("connect-dead", b"dead")]
     began = time.monotonic()
     assert join(successor) == b"successor"
@@ -177,7 +177,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
 def test_a_member_joins_by_tls_and_a_login(secured: Mapping[str, str], mechanism: str) -> None:
     properties = {**secured, "sasl.mechanism": mechanism, "sasl.jaas.config": LOGINS[mechanism]}
     client = KafkaGroupClient(properties, f"by-{mechanism}", session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000)
-    client.connect(Handler("a"), 20)
+    client.connect(Handler("a"), 60)
     assert join(client) == b"a"
     figures = client.figures()
     assert figures["join-total"] >= 1 and figures["heartbeat-total"] >= 1 and figures["last-heartbeat-seconds-ago"] < 10
@@ -190,7 +190,7 @@ def test_a_wrong_password_is_called_so(secured: Mapping[str, str], mechanism: st
     properties = {**secured, "sasl.mechanism": mechanism, "sasl.jaas.config": LOGINS[mechanism].replace("secret", "wrong")}
     client = KafkaGroupClient(properties, "g", session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000)
     with pytest.raises(ConfigError, match="refuses this worker's credentials"):
-        client.connect(Handler("a"), 20)
+        client.connect(Handler("a"), 60)
 
 
 def test_a_broker_with_another_certificate_is_not_trusted(secured: Mapping[str, str]) -> None:
