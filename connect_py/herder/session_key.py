@@ -77,7 +77,7 @@ class SessionKeySettings:
         bits = _number("inter.worker.key.size", size) if size else None
         if bits is not None and bits < _MIN_BITS:
             raise ConfigError(
-                f"Unable to create key generator with algorithm {algorithm} and key size {bits}: it must be at least {_MIN_BITS}"
+                f"Unable to create key generator with algorithm {algorithm} and key size {bits}: inter.worker.key.size is under {_MIN_BITS}"
             )
         return cls(algorithm, bits, _ttl(properties), signing, verification)
 

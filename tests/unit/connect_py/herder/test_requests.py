@@ -102,6 +102,9 @@ def test_a_key_is_made_when_there_is_none_or_it_is_old_or_of_another_kind():
     assert len(base64.b64decode(new_key(SETTINGS))) == 32
     assert len(base64.b64decode(new_key(SessionKeySettings(bits=512)))) == 64
     assert new_key(SETTINGS) != new_key(SETTINGS)
+    odd = SessionKeySettings(bits=300)
+    assert not is_outdated(KEY | {"key": new_key(odd)}, odd, 1_000)
+    assert not is_outdated(KEY, SessionKeySettings(ttl_ms=0), 10**15)
 
 
 @pytest.mark.parametrize(
