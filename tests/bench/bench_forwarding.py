@@ -7,8 +7,8 @@ Starts a broker and two workers of one group, and prints the median, the 99th pe
 - POST /connectors/none/restart, which the leader refuses at once: the way there and back alone,
 - a read that no worker passes on, for the share of the follower itself.
 
-The first request of each kind is not counted: it imports what checks a configuration. Each request has a connection of its own to the worker that is asked, as most clients' have. With ``--https`` the workers reach each other
-by TLS with certificates of both sides.
+The first request of each kind is not counted: it imports what checks a configuration. Each request has a connection of its own to the
+worker that is asked, as most clients' have. With ``--https`` the workers reach each other by TLS with certificates of both sides.
 """
 
 from __future__ import annotations
