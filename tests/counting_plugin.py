@@ -3,6 +3,8 @@ Kafka's system tests). A plugin by itself: `tests.cluster` puts this file into a
 
 A record's value is ``number incarnation worker milliseconds``: the task's next number, which start of the task wrote it, on which worker,
 and when by the machine's clock.
+
+With ``transaction.rows`` the source says itself where its transactions end: after so many numbers, and every third one is dropped.
 """
 
 from __future__ import annotations
@@ -49,6 +51,11 @@ def should_fail(config: Mapping[str, str], what: str) -> bool:
     return config.get("fails") == what and Path(config["fails.while"]).exists()
 
 
+def is_dropped(number: int, rows: int) -> bool:
+    """Whether the number is in a transaction that the source has dropped."""
+    return (number - 1) // rows % 3 == 2
+
+
 class _Failing:
     """Reports an error of the connector a moment after its start, as `MockConnector` does."""
 
@@ -71,6 +78,7 @@ class CountingTask(SourceTask):
         self._partition: SourcePartition = {"task": context.task}
         offset = context.offset(self._partition)
         self._number = int(offset["number"]) if offset else 0
+        self._rows, self._transactions = int(config["transaction.rows"]), context.transactions
         self._who = f"{uuid.uuid4().hex[:8]}-{os.getpid()} {os.environ.get(WORKER, '?')}"
 
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -81,11 +89,13 @@ class CountingTask(SourceTask):
         self._number += 1
         moment = time.time_ns() // 1_000_000
         value = f"{self._number} {self._who} {moment}"
-        return [
-            SourceRecord(
-                self._partition, {"number": self._number}, self._topic, partition=0, value_schema=STRING, value=value, timestamp=moment
-            )
-        ]
+        record = SourceRecord(
+            self._partition, {"number": self._number}, self._topic, partition=0, value_schema=STRING, value=value, timestamp=moment
+        )
+        if self._transactions is not None and self._number % self._rows == 0:
+            end = self._transactions.abort_transaction if is_dropped(self._number, self._rows) else self._transactions.commit_transaction
+            end(record)
+        return [record]
 
     def stop(self) -> None:
         self._stopped.set()
@@ -104,13 +114,17 @@ class CountingSource(SourceConnector):
             [
                 ConfigKey("topic", ConfigType.STRING, REQUIRED, Importance.HIGH, "Beginning of the topics' names."),
                 ConfigKey("rate", ConfigType.DOUBLE, 25, Importance.HIGH, "Records of a task in a second."),
+                ConfigKey("transaction.rows", ConfigType.INT, 0, Importance.LOW, "Records of a transaction; 0 leaves it to the worker."),
                 *_FAILS,
             ]
         )
 
     def start(self, config: Mapping[str, str]) -> None:
-        self._config = {"rate": "25", **config}
+        self._config = {"rate": "25", "transaction.rows": "0", **config}
         _Failing().begin(self, config)
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
+        return config.get("transaction.rows", "0") != "0"
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         return [dict(self._config) for _ in range(max_tasks)]

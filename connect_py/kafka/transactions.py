@@ -159,7 +159,6 @@ class TransactionalProducer(Producer):
         if not self.is_open:
             return
         self.is_open = False
-        self.purge()
         while True:
             try:
                 self._client.abort_transaction(max(0.1, min(_CALL_SECONDS, deadline - time.monotonic())))

@@ -14,14 +14,17 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
-from connect_py.app.services.worker import Worker
+from connect_py.app.services.worker import RefusedError, Worker
+from tests.cluster import plugin_folder
+from tests.counting_plugin import is_dropped
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload
@@ -40,8 +43,18 @@ QUICK = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000", "schedul
 ROWS_A_TRANSACTION = 7
 
 
-def committed(kafka: Kafka, topic: str) -> list[int]:
-    """The ids of the rows in the topic, in order, as a reader of committed records gets them."""
+def row_id(message: Message) -> int:
+    """Of a change event."""
+    return int(payload(message.value())["after"]["id"])
+
+
+def counted(message: Message) -> int:
+    """The number in a record of `tests.counting_plugin`."""
+    return int(payload(message.value()).split()[0])
+
+
+def committed(kafka: Kafka, topic: str, number: Callable[[Message], int] = row_id) -> list[int]:
+    """The numbers of the records in the topic, in order, as a reader of committed records gets them."""
     consumer = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap,
@@ -59,7 +72,7 @@ def committed(kafka: Kafka, topic: str) -> list[int]:
             for message in consumer.consume(1000, 5.0):
                 error = message.error()
                 if error is None:
-                    found.append(payload(message.value())["after"]["id"])
+                    found.append(number(message))
                 elif error.code() in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART):
                     return found
     finally:
@@ -127,11 +140,11 @@ def streaming(
 
 
 def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
-    """Three times of four the task, else the worker."""
+    """In turn the task and the worker."""
     dice = new_dice()
     for number in range(times):
         let_time_pass(dice.uniform(0.2, 2.5), "a random moment, in and between transactions")
-        if number % 4 == 3:
+        if number % 2:
             worker.kill()
             worker.restart()
         else:
@@ -140,14 +153,14 @@ def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
         worker.wait_for(connector, "RUNNING")
 
 
-@pytest.mark.parametrize("boundary", ["poll", "interval"])
+@pytest.mark.parametrize("boundary", ["poll", pytest.param("interval", marks=pytest.mark.long)])
 def test_a_source_that_is_killed_again_and_again_writes_each_row_once(
     make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, boundary: str
 ) -> None:
     worker = make_worker(properties=ENABLED)
     more = {"transaction_boundary": boundary, "transaction_boundary_interval_ms": "300"}
     with streaming(lambda config: worker.create(tag, config), kafka, postgres, database, tag, **more):
-        kill_again_and_again(worker, tag, KILLS * 4)
+        kill_again_and_again(worker, tag, KILLS * 2)
     worker.delete(tag)
 
 
@@ -173,7 +186,7 @@ def test_a_mysql_source_that_is_killed_again_and_again_writes_each_row_once(
         insert(1)  # of a snapshot that was killed, rows are sent again
         wait_until(lambda: is_streaming(worker, tag), 60, "the stream")
         with each_row_once(kafka, topic, insert, ids):
-            kill_again_and_again(worker, tag, KILLS * 2)
+            kill_again_and_again(worker, tag, KILLS)
         worker.delete(tag)
         cursor.execute(f"DROP DATABASE {tag}")
 
@@ -216,7 +229,7 @@ def test_a_source_whose_worker_dies_is_taken_over_and_writes_each_row_once(
         return first if first.url.endswith(place) else second
 
     with streaming(lambda config: first.create(tag, config), kafka, postgres, database, tag):
-        for _ in range(KILLS):
+        for _ in range(KILLS // 2):
             let_time_pass(dice.uniform(0.2, 2.5), "a random moment, in and between transactions")
             dead = owner()
             heir = second if dead is first else first
@@ -230,3 +243,30 @@ def test_a_source_whose_worker_dies_is_taken_over_and_writes_each_row_once(
             dead.restart()
             dead.wait_for(tag, "RUNNING")
     first.delete(tag)
+
+
+def test_a_source_that_says_where_its_transactions_end_shows_whole_ones_that_it_has_not_dropped(
+    make_worker: Callable[..., Worker], kafka: Kafka, tmp_path: Path, tag: str
+) -> None:
+    rows = 10
+    worker = make_worker(properties={**ENABLED, "plugin.path": str(plugin_folder(tmp_path))})
+    config = {"connector.class": "tests.CountingSource", "topic": tag, "rate": "150", "transaction.boundary": "connector"}
+    with pytest.raises(RefusedError, match="does not support connector-defined transaction boundaries"):
+        worker.create(tag, config)
+    worker.create(tag, {**config, "transaction.rows": str(rows)})
+    worker.wait_for(tag, "RUNNING")
+    kill_again_and_again(worker, tag, KILLS)
+
+    def numbers() -> list[int]:
+        return committed(kafka, f"{tag}-0", counted)
+
+    at_least = numbers()[-1:]
+    eventually(lambda: numbers()[-1:] > at_least, "a transaction after the last kill", 60)
+    worker.request("PUT", f"/connectors/{tag}/stop")
+    eventually(lambda: worker.status(tag)["tasks"] == [], "the stop", 60)
+    found = numbers()
+    print(json.dumps({"committed": len(found), "records": kafka.count(f"{tag}-0")}))
+    assert len(found) % rows == 0
+    assert found == [number for number in range(1, found[-1] + 1) if not is_dropped(number, rows)]
+    assert found[-1] > 3 * rows, "nothing was dropped"
+    worker.delete(tag)
