@@ -732,9 +732,8 @@ class Membership:
         self._waiting = {item: found.lost[item] for item in found.waiting} if found is not None else {}
         self._summary = found.summary() if found is not None else ""
         self._holds_back = self._assignor.holds_back
-        self._revokes = self._holds_back or any(
-            each.revoked for each in assignments.values()
-        )  # those who stop something ask for another round
+        # those who stop something ask for another round
+        self._revokes = self._holds_back or any(each.revoked for each in assignments.values())
         return {
             member: encode_assignment(assignment, spoken) + (_OURS if states[member].details is not None else b"")
             for member, assignment in assignments.items()
