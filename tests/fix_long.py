@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.seeds import LONG, RUN
+from tests.seeds import RUN, examples
 
 #: Seconds by test file, and by long test, of an earlier run; `tests/lanes.py --record` writes them.
 DURATIONS = Path(__file__).with_name("durations.json")
@@ -70,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     _stderr.append(os.dup(2))
     # no deadline: what a case costs in time depends on what else the machine does
-    settings.register_profile("tests", max_examples=(3 if os.environ.get(LONG) else 1) * settings().max_examples, deadline=None)
+    settings.register_profile("tests", max_examples=examples(300), deadline=None)
     settings.load_profile("tests")
 
 

@@ -21,3 +21,8 @@ def seeds(count: int) -> list[int]:
 def size(name: str, short: int, long: int) -> int:
     """How much a test tries: what the variable says, otherwise the short or (in `make test-long`) the long form."""
     return int(os.environ.get(name) or (long if os.environ.get(LONG) else short))
+
+
+def examples(count: int) -> int:
+    """How many examples a property is tried on: `count` in `make test-long`, a third otherwise, since other runs try others."""
+    return count if os.environ.get(LONG) else max(20, count * 3 // 10)

@@ -99,11 +99,15 @@ def test_a_lakehouse_table_follows_its_table_and_shows_its_offsets(
     await_equal(pipeline, warehouse)
     end = kafka.count(f"pg_{tag}.public.product")
     wait_until(lambda: sink_offset(worker, tag) == end, 60, "the sink's offsets to reach the topic's end")
-    alter_offsets_by_rest(pipeline, worker, tag, warehouse, end)
 
 
-def alter_offsets_by_rest(connection: psycopg.Connection, worker: Worker, tag: str, warehouse: Path, end: int) -> None:
-    """GET, PATCH and DELETE of a stopped sink's offsets: the tables follow, and the sink reads again from there."""
+@pytest.mark.long
+def test_offsets_of_a_stopped_sink_are_altered_by_rest_and_read_from_again(
+    pipeline: psycopg.Connection, worker: Worker, kafka: Kafka, tag: str, warehouse: Path
+) -> None:
+    await_equal(pipeline, warehouse)
+    end = kafka.count(f"pg_{tag}.public.product")
+    wait_until(lambda: sink_offset(worker, tag) == end, 60, "the sink's offsets to reach the topic's end")
     sink = f"/connectors/sink-{tag}"
     partition = {"kafka_topic": f"pg_{tag}.public.product", "kafka_partition": 0}
 
@@ -128,19 +132,19 @@ def alter_offsets_by_rest(connection: psycopg.Connection, worker: Worker, tag: s
     worker.request("PUT", f"{sink}/stop")
     wait_until(lambda: worker.request("GET", f"{sink}/status")["connector"]["state"] == "STOPPED", 60, "the sink to stop")
     wait_until(lambda: not task_processes(worker, f"sink-{tag}"), 60, "the sink's process to end")
-    alter("PATCH", {"offsets": [{"partition": partition, "offset": {"kafka_offset": 1000}}]})
-    assert worker.request("GET", f"{sink}/offsets")["offsets"] == [{"partition": partition, "offset": {"kafka_offset": 1000}}]
+    alter("PATCH", {"offsets": [{"partition": partition, "offset": {"kafka_offset": 500}}]})
+    assert worker.request("GET", f"{sink}/offsets")["offsets"] == [{"partition": partition, "offset": {"kafka_offset": 500}}]
     patched, generation = stored()
-    assert patched == f'{{"{partition["kafka_topic"]}":{{"0":1000}}}}'
+    assert patched == f'{{"{partition["kafka_topic"]}":{{"0":500}}}}'
     assert generation >= 1
     alter("DELETE")
     assert worker.request("GET", f"{sink}/offsets")["offsets"] == []
     deleted, last_generation = stored()
     assert deleted == "{}"
     assert last_generation > generation
-    connection.execute("INSERT INTO product VALUES (4001, 'after', 2, NULL)")
+    pipeline.execute("INSERT INTO product VALUES (4001, 'after', 2, NULL)")
     worker.request("PUT", f"{sink}/resume")
-    await_equal(connection, warehouse)
+    await_equal(pipeline, warehouse)
     wait_until(lambda: sink_offset(worker, tag) == end + 1, 60, "the sink's offsets to reach the topic's new end")
 
 

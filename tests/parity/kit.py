@@ -47,7 +47,7 @@ KNOWN_SECONDS = 30.0
 #: How long a connector's tasks may take to end after its deletion.
 ENDING_SECONDS = 10.0
 #: Topics whose counts differ from run to run: others' changes show there, or the clock does.
-UNCOUNTED = re.compile(r"^history|^__debezium-heartbeat|^beat_|\.fence$|\.beats$|[.-]transaction$|[.-]tx$")
+UNCOUNTED = re.compile(r"^history|^__debezium-heartbeat|^beat_|[.-]fence$|\.beats$|[.-]transaction$|[.-]tx$")
 
 Scenario = Callable[["Run"], None]
 SCENARIOS: dict[str, Scenario] = {}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from connect_py.app.services.memory_herder import CLASS, MemoryHerder
 from rest_api import create_app
+from tests.seeds import examples
 
 PARTS = st.sampled_from(
     ["connectors", "c", "config", "status", "tasks", "0", "restart", "pause", "stop", "topics", "reset", "offsets", "connector-plugins",
@@ -80,7 +81,7 @@ def app():
     return create_app(MemoryHerder())
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"]), PATHS, QUERIES, HEADERS, BODIES)
 def test_every_answer_is_well_formed(app, method, path, query, headers, body):
     status, sent, content = asyncio.run(ask(app, method, path, query, headers, body))
@@ -139,7 +140,7 @@ STEPS = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(STEPS, max_size=25))
 def test_connectors_are_what_requests_made_of_them(steps):
     app = create_app(MemoryHerder())

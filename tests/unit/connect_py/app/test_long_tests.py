@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,14 +29,16 @@ def test_slices_of_many_seeds_reach_every_test() -> None:
     assert set().union(*(chosen(TESTS, 3 * UNKNOWN_SECONDS, str(seed), {}) for seed in range(100))) == set(TESTS)
 
 
+#: Loading what other tests need takes longer than these.
+ALONE = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 TWO_TESTS = "import pytest\ndef test_short(): pass\n@pytest.mark.long\ndef test_long(): pass\n"
 
 
 def run_pytest(tests: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run tests with the plugins of the long tests and of the lanes alone."""
-    plugins = ["-p", "tests.fix_lanes", "-p", "tests.fix_long", "-p", "no:cacheprovider"]
+    plugins = ["-p", "tests.fix_lanes", "-p", "tests.fix_long", "-p", "pytest_timeout", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", "-q", "--noconftest", "-c", "pyproject.toml", *plugins]
-    return subprocess.run([*command, *options, str(tests)], capture_output=True, text=True, cwd=ROOT)
+    return subprocess.run([*command, *options, str(tests)], capture_output=True, text=True, cwd=ROOT, env=ALONE)
 
 
 def last_line(tests: Path, *options: str) -> str:

@@ -29,6 +29,7 @@ from connect_py.data.schema import BOOLEAN, BYTES, FLOAT64, INT32, INT64, OPTION
 from connect_py.errors import ConfigError, DataError, RetriableError
 from tests.fix_registry import SchemaRegistry
 from tests.paths import GOLDEN as RECORDINGS
+from tests.seeds import examples
 
 GOLDEN = [json.loads(line) for line in (RECORDINGS / "converter_avro.jsonl").read_text().splitlines()]
 ROW = struct([("id", INT32), ("name", OPTIONAL_STRING), ("price", decimal_schema(2))], name="com.acme.Row")
@@ -94,7 +95,7 @@ scalars = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(fields=st.lists(scalars, min_size=1, max_size=8), nulls=st.lists(st.booleans(), min_size=8, max_size=8))
 def test_an_independent_reader_finds_the_same_values(shared_registry, fields, nulls):
     schema = struct([(f"f{at}", part.as_optional() if nulls[at] else part) for at, (part, _) in enumerate(fields)], name="com.acme.Any")
@@ -262,7 +263,7 @@ def test_bytes_that_end_early_are_refused_wherever_they_are_cut(schema_registry)
             made.to_connect_data("t", whole[:end])
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.binary(max_size=40), which=st.integers(0, 2))
 def test_any_bytes_are_a_value_or_a_data_error(shared_registry, data, which):
     texts = (

@@ -36,6 +36,7 @@ from connect_py.data.schema import (
     struct,
 )
 from connect_py.errors import ConfigError, DataError
+from tests.seeds import examples
 
 ROW = struct(
     [
@@ -256,7 +257,7 @@ def compound(children):
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.recursive(LEAVES, compound, max_leaves=6), st.booleans())
 def test_every_value_reads_back_as_it_was_with_its_schema(pair, numeric):
     schema, value = pair

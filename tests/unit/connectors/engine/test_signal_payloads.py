@@ -17,6 +17,7 @@ from connectors.engine.signal.actions import BlockingRequest, SignalProcessor, r
 from connectors.engine.signal.channels import FileChannel
 from connectors.engine.signal.records import SignalRecord, parse_document
 from connectors.engine.snapshot.incremental.machine import MAX_LOSSES
+from tests.seeds import examples
 from tests.snapshot_run import Run, Table
 
 # Python warns of nested character classes, which Java has
@@ -114,7 +115,7 @@ class Source:
         assert run.topic == run.table.rows
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(st.tuples(st.sampled_from(TYPES), DATA), min_size=1, max_size=4), st.booleans())
 @example([("stop-snapshot", '{"data-collections":["s.("]}')], True)
 @example([("execute-snapshot", '{"data-collections":["\\ud800"]}')], True)

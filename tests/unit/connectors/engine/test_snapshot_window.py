@@ -11,6 +11,7 @@ from connectors.engine.batches import CHUNK_PAUSES
 from connectors.engine.snapshot.incremental.machine import WIDEST, ChunkSize
 from connectors.engine.snapshot.incremental.offset import IncrementalOffset, WantedCollection
 from connectors.engine.snapshot.incremental.window import Window
+from tests.seeds import examples
 from tests.snapshot_run import OPERATIONS, Operation, Run, Table, stored
 
 
@@ -53,7 +54,7 @@ ROWS = st.dictionaries(st.integers(0, 5), st.integers(100, 199), min_size=2)
 PLANS = st.lists(st.lists(OPERATIONS, max_size=2), min_size=6, max_size=30)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(ROWS, PLANS, st.integers(1, 5))
 def test_the_topic_is_the_table_whatever_happens_at_whatever_phase(rows: dict[int, int], plan: list[list[Operation]], size: int) -> None:
     table = Table(rows=dict(rows), plan=plan)

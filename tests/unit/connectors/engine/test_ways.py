@@ -46,6 +46,7 @@ from connectors.postgres.types.base import BaseType
 from connectors.postgres.types.base import ValueOptions as PgOptions
 from connectors.postgres.types.columns import PgColumn
 from connectors.postgres.types.columns import column_plan as pg_plan
+from tests.seeds import examples
 from tests.stored_rows import (
     copy_line,
     log_image,
@@ -725,7 +726,7 @@ def taken(way: Way, table: Table) -> bool:
     return found is not None
 
 
-@settings(max_examples=500, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(500), suppress_health_check=list(HealthCheck))
 @given(postgres_tables() | mysql_tables())
 def test_all_ways_give_the_same_bytes(table: Table) -> None:
     for way in WAYS:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from connect_py.errors import ConfigError
 from connectors.mysql.position.gtid import MariadbGtidSet, parse_transactions
 from connectors.mysql.stream.services import Target, parse_target
+from tests.seeds import examples
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -87,7 +88,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("binlog_filename", "binlog_position", "gtid_set"), JSON)))
 def test_any_data_is_a_place_that_a_server_can_be_asked_for_or_is_refused(data: dict[str, object]) -> None:
     try:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
 from connectors.engine.relational.tables import ENTRY, KeyRules, NameFilter, Table, TableFilters, TableId, parse_regexes
+from tests.seeds import examples
 
 
 class Named:
@@ -71,7 +72,7 @@ def test_an_entry_of_many_blanks_is_refused_at_once() -> None:
     assert time.process_time() - began < 1
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text(alphabet=" :,a\n", max_size=9))
 def test_entries_are_read_as_debeziums_own_regex_reads_them(text: str) -> None:
     expected = re.match(ENTRY, text)
