@@ -27,8 +27,8 @@ from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.storage import ClusterConfig, ConfigListener, OffsetStore, RestartRequest, Status, TargetState
 from connect_py.errors import ConfigError, ConnectError, DataError
 from offsets import config_store, status_store
+from offsets.cache import OffsetCache, offset_records
 from offsets.keys import encode_json
-from offsets.offset_store import OffsetCache, offset_records
 from offsets.status_store import StatusLookups
 
 
@@ -182,6 +182,10 @@ class MemoryOffsetStore:
         with self._lock:
             return self._cache.of_connector(connector)
 
+    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Return everything known of one connector."""
+        return self.of_connector(connector)
+
     def put(
         self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
     ) -> None:
@@ -288,6 +292,10 @@ class FileOffsetStore:
         """Return everything known of one connector."""
         with self._lock:
             return self._cache.of_connector(connector)
+
+    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Return everything known of one connector."""
+        return self.of_connector(connector)
 
     def put(
         self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None

@@ -16,59 +16,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client import internal_properties, transactional_producer_properties
+from connect_py.kafka.client import internal_properties, source_producer_properties, transactional_producer_properties
 from connect_py.kafka.producer import KafkaError, Message, Producer, delivery_error
 from connect_py.kafka.shared_log import LogRecord
-from offsets.keys import offset_key, offset_value, parse_offset_key, parse_offset_value
+from offsets.cache import OffsetCache, offset_records
+from offsets.own_topic import OwnOffsets, own_topic
 from offsets.topics import OFFSET_TOPIC, READ_WRITE_SECONDS, TopicLog
 
 log = logging.getLogger(__name__)
 
-
-class OffsetCache:
-    """Offsets by connector and key bytes. Pure; not thread-safe."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, dict[bytes, bytes]] = {}
-
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Take the next record. Raises DataError for one with a malformed key or value; it is skipped."""
-        place = parse_offset_key(key)
-        if place is None or key is None:
-            return
-        if value is None:
-            self._values.get(place[0], {}).pop(key, None)
-        else:
-            parse_offset_value(value)
-            self._values.setdefault(place[0], {})[key] = value
-
-    def copy(self) -> OffsetCache:
-        """Return a cache with the same records that can be changed alone."""
-        twin = OffsetCache()
-        twin._values = {connector: dict(values) for connector, values in self._values.items()}
-        return twin
-
-    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Return everything known of one connector."""
-        found = []
-        for key, value in self._values.get(connector, {}).items():
-            place = parse_offset_key(key)
-            if place is not None:
-                found.append((place[1], parse_offset_value(value)))
-        return found
-
-    def records(self) -> list[tuple[bytes, bytes]]:
-        """Return everything known, as keys and values."""
-        return [pair for values in self._values.values() for pair in values.items()]
-
-
-def offset_records(connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> list[tuple[bytes, bytes | None]]:
-    """Records that store offsets; None is a tombstone. Raises DataError."""
-    return [(offset_key(connector, partition), offset_value(offset)) for partition, offset in offsets]
+_Records = Sequence[tuple[bytes, bytes | None]]
 
 
 class KafkaOffsetStore:
@@ -109,6 +71,22 @@ class KafkaOffsetStore:
         with self._lock:
             return self._cache.of_connector(connector)
 
+    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Return everything stored of a connector, in the worker's topic and in its own.
+
+        Raises:
+            ConfigError: its own topic cannot be used.
+            RetriableError: the topics were not read to their ends within `timeout` seconds.
+        """
+        self.refresh(timeout)
+        with self._lock:
+            found = self._cache.only(connector)
+        own = own_topic(self._worker, config)
+        if own is not None:
+            with OwnOffsets(self._worker, connector, config, own, timeout) as topic:
+                found.overlay(topic.cache)
+        return found.of_connector(connector)
+
     def put(
         self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
     ) -> None:
@@ -128,24 +106,47 @@ class KafkaOffsetStore:
         if not found:
             return
         failure = f"Error writing offsets of connector {connector} to Kafka"
-        if not self._exactly_once:
+        own = own_topic(self._worker, config)
+        if own is None and not self._exactly_once:
             self._log.write(found, failure)
             return
-        deadline = time.monotonic() + self._log.write_seconds
+        found = list(dict(found).items())  # the last of each key
+        # what the own topic forgets would come back from the worker's (KAFKA-15018)
+        if own is not None and (gone := [record for record in found if record[1] is None]):
+            self._log.write(gone, failure)
         try:
-            self._commit(transactional_producer_properties(self._worker, connector, 0, config), found, deadline)
-            self._log.read_to_end(max(0.1, deadline - time.monotonic()))
+            self._put(connector, found, config or {}, own)
         except ConnectError as error:
             raise ConnectError(f"{failure}: {error}") from error
+        if own is not None and (kept := [record for record in found if record[1] is not None]):
+            try:
+                self._log.write(kept, failure)
+            except ConnectError as error:
+                log.warning("The worker's topic has no copy of the offsets in '%s': %s", own, error)
 
-    def _commit(self, properties: Mapping[str, str], records: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
+    def _put(self, connector: str, records: _Records, config: Mapping[str, str], own: str | None) -> None:
+        """Write to where offsets of the connector count; with exactly-once sources in a transaction."""
+        seconds = self._log.write_seconds
+        deadline = time.monotonic() + seconds
+        properties = transactional_producer_properties(self._worker, connector, 0, config) if self._exactly_once else {}
+        if own is None:
+            self._commit(properties, OFFSET_TOPIC.name(self._worker), records, deadline)
+            self._log.read_to_end(max(0.1, deadline - time.monotonic()))
+            return
+        with OwnOffsets(self._worker, connector, config, own, seconds) as topic:  # which creates it
+            if self._exactly_once:
+                self._commit(properties, own, records, deadline)
+            else:
+                topic.write(records)
+
+    def _commit(self, properties: Mapping[str, str], topic: str, records: _Records, deadline: float) -> None:
         from connect_py.kafka.transactions import TransactionalProducer  # of no use to tasks, which have this module too
 
         producer = TransactionalProducer(properties)
         producer.begin(lambda: time.monotonic() < deadline)
         try:
             for key, value in records:
-                producer.produce(OFFSET_TOPIC.name(self._worker), value, key)
+                producer.produce(topic, value, key)
             producer.commit(deadline)
         except ConnectError:
             with contextlib.suppress(ConnectError):  # else readers wait until the transaction expires
@@ -171,18 +172,25 @@ class TaskOffsetWriter:
         worker: worker properties (`offset.storage.topic`, client settings).
         connector: the connector's name, the first part of each key.
         task: the task's number, for the client id.
+        config: the connector's. Where it names an offsets topic of its own, a write is done when that has it; the worker's gets a copy.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(self, worker: Mapping[str, str], connector: str, task: int) -> None:
-        self._topic = OFFSET_TOPIC.name(worker)
+    def __init__(self, worker: Mapping[str, str], connector: str, task: int, config: Mapping[str, str] | None = None) -> None:
+        own = own_topic(worker, config)
+        self._topic = own or OFFSET_TOPIC.name(worker)
         self._connector = connector
-        properties = {**internal_properties(worker, f"offsets-{connector}-{task}"), **_SMALL, "acks": "all", "enable.idempotence": "true"}
+        if own is None:
+            properties = internal_properties(worker, f"offsets-{connector}-{task}")
+        else:
+            properties = source_producer_properties(worker, connector, task, config)
+        properties |= {**_SMALL, "acks": "all", "enable.idempotence": "true"}
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):
             properties.pop(name, None)
         self._producer = Producer(properties, quiet=True)
+        self._copies = None if own is None else TaskOffsetWriter(worker, connector, task)
         self._empty: list[Callable[[Exception | None], None]] = []
 
     def write(
@@ -199,12 +207,35 @@ class TaskOffsetWriter:
         if not found:
             self._empty.append(done)
             return
-        batch = _Batch(self._topic, len(found), done)
+        batch = _Batch(self._topic, len(found), done if self._copies is None else partial(self._copy, offsets, done))
         for key, value in found:
             self._producer.produce(self._topic, value, key, on_delivery=batch.delivered)
 
+    def copy(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
+        """Write offsets that count elsewhere. Nobody waits for them, and that they were not written is a warning."""
+        try:
+            self.write(offsets, self._warn)
+        except ConnectError as error:
+            self._warn(error)
+
+    def _copy(
+        self,
+        offsets: Sequence[tuple[SourcePartition, SourceOffset]],
+        done: Callable[[Exception | None], None],
+        error: Exception | None,
+    ) -> None:
+        if error is None and self._copies is not None:
+            self._copies.copy(offsets)
+        done(error)
+
+    def _warn(self, error: Exception | None) -> None:
+        if error is not None:
+            log.warning("The worker's topic '%s' has no copy of offsets that are in the connector's own topic: %s", self._topic, error)
+
     def serve(self, timeout: float = 0.0) -> None:
         """Let callbacks run."""
+        if self._copies is not None:
+            self._copies.serve()
         empty, self._empty = self._empty, []
         for done in empty:
             done(None)
@@ -212,8 +243,11 @@ class TaskOffsetWriter:
 
     def close(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for what is under way; the rest is given up and its `done` is called with an error."""
+        deadline = time.monotonic() + timeout
         self.serve()
         self._producer.close(timeout)
+        if self._copies is not None:
+            self._copies.close(max(0.0, deadline - time.monotonic()))
 
 
 class _Batch:

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 
 from connect_py.api.record import SourceOffset, SourcePartition
 
+#: The property by which a source connector names a topic of its own for its offsets (KIP-618).
+OWN_OFFSETS_TOPIC = "offsets.storage.topic"
+
 
 class TargetState(enum.Enum):
     """What a connector should do."""
@@ -205,7 +208,16 @@ class OffsetStore(Protocol):
         ...
 
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Return everything known of one connector, after the last `refresh`."""
+        """Return everything known of one connector, after the last `refresh`, but for what is in a topic of its own."""
+        ...
+
+    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Return everything that is stored of a connector with this configuration, which has no variables any more.
+
+        Raises:
+            ConfigError: the connector's own topic cannot be used.
+            RetriableError: after `timeout` seconds.
+        """
         ...
 
     def put(

@@ -21,14 +21,6 @@ _ALIKE = 0.8
 #: Properties of Debezium's connectors that list aliases, below which any name may stand.
 _ALIAS_LISTS = ("converters", "post.processors")
 
-#: Known to Connect, checked, and without effect here so far.
-_NO_EFFECT = {
-    "offsets.storage.topic": (
-        "this worker keeps the offsets of all connectors in its own topic, to which Kafka Connect copies them too; a Java worker that "
-        "takes over again would go on from the older offsets of that topic"
-    ),
-}
-
 Config = Mapping[str, str | None]
 
 
@@ -59,8 +51,7 @@ def unknown_properties(connector: type[Connector], config: Config, known: Collec
     open_prefixes = (*connector.open_prefixes, *(f"{alias}." for alias in aliases if alias))
     # Debezium's definitions have regexes as names; nothing that a client wrote may become one
     patterns = [re.compile(name.replace("(d+)", r"(\d+)")) for name in connector.config_def().keys if "(" in name]
-    is_source = not issubclass(connector, SinkConnector)
-    sentences = [f"The property '{name}' has no effect yet: {why}." for name, why in _NO_EFFECT.items() if is_source and config.get(name)]
+    sentences: list[str] = []
     for name in config:
         if len(sentences) >= _MAX_WARNINGS:
             sentences.append(f"No more names are looked at: {_MAX_WARNINGS} properties are not known.")

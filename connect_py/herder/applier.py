@@ -20,7 +20,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
-from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
+from connect_py.api.storage import (
+    OWN_OFFSETS_TOPIC,
+    ClusterConfig,
+    ConfigStore,
+    OffsetStore,
+    RestartRequest,
+    Status,
+    StatusStore,
+    TargetState,
+)
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX, secrets_of
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.worker import WorkerConfig
@@ -60,7 +69,7 @@ OFFSETS_SECONDS = 90.0
 def start_message(
     worker: WorkerConfig,
     plugins: Plugins,
-    store: OffsetStore,
+    read_offsets: Callable[[], Iterable[tuple[SourcePartition, SourceOffset]]],
     *,
     connector: str,
     task: int,
@@ -80,8 +89,7 @@ def start_message(
     is_source = issubclass(found, SourceConnector)
     exactly_once = is_source and worker.exactly_once == "enabled" and not offsets_by_pipe
     if is_source and not exactly_once:
-        store.refresh(OFFSETS_SECONDS)
-        offsets = [(dict(partition), dict(offset)) for partition, offset in store.of_connector(connector)]
+        offsets = [(dict(partition), dict(offset)) for partition, offset in read_offsets()]
     return {
         "type": "start",
         "connector": connector,
@@ -490,7 +498,7 @@ class Applier:
             return start_message(
                 self.worker,
                 self.plugins,
-                self.offsets,
+                lambda: self._stored_offsets(name, config),
                 connector=name,
                 task=number,
                 config=config,
@@ -543,8 +551,12 @@ class Applier:
         fence_tasks(self.worker.raw, name, tasks, config)
 
     def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
-        self.offsets.refresh(OFFSETS_SECONDS)
-        return self.offsets.of_connector(name)
+        return self._stored_offsets(name, self.configs.snapshot().connectors.get(name, {}))
+
+    def _stored_offsets(self, name: str, config: Mapping[str, str]) -> Iterable[tuple[SourcePartition, SourceOffset]]:
+        if OWN_OFFSETS_TOPIC in config:
+            config = self.variables.resolve(config).values
+        return self.offsets.read(name, config, OFFSETS_SECONDS)
 
     def _publish_tasks(self, name: str, made_of: Mapping[str, str], configs: TaskConfigs) -> None:
         """Store a started connector's task configurations in place of what is still being stored of it."""

@@ -34,10 +34,9 @@ class GroupAdmin(Protocol):
     def delete_group(self, group: str) -> None: ...
 
 
-def source_offsets(store: OffsetStore, connector: str) -> list[OffsetEntry]:
+def source_offsets(store: OffsetStore, connector: str, config: Mapping[str, str]) -> list[OffsetEntry]:
     """Return everything stored of a source connector."""
-    store.refresh(_READ_SECONDS)
-    return list(store.of_connector(connector))
+    return list(store.read(connector, config, _READ_SECONDS))
 
 
 def sink_offsets(admin: GroupAdmin, group: str) -> list[OffsetEntry]:
@@ -64,8 +63,7 @@ def alter_source(
 
 def reset_source(store: OffsetStore, name: str, connector: SourceConnector, config: Mapping[str, str]) -> str:
     """Remove all offsets of a source. Returns the answer's message."""
-    store.refresh(_READ_SECONDS)
-    gone = [(partition, None) for partition, _ in store.of_connector(name)]
+    gone = [(partition, None) for partition, _ in store.read(name, config, _READ_SECONDS)]
     complete = _ask(lambda: connector.alter_offsets(config, gone))
     if gone:
         store.put(name, gone, config)

@@ -15,7 +15,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
-from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
+from connect_py.api.storage import OWN_OFFSETS_TOPIC, ClusterConfig, RestartRequest, Status, TargetState
 from connect_py.api.task import MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_group
 from connect_py.data.java_map import in_java_order
@@ -386,7 +386,9 @@ class ClientRequests:
         config = self._config_of(self._configs.snapshot(), name)
         if self._type_of(config) == "sink":
             return offset_requests.sink_offsets(self._admin, sink_group(name, self._resolved(config)))
-        return offset_requests.source_offsets(self._offsets, name)
+        if OWN_OFFSETS_TOPIC in config:
+            config = self._resolved(config)
+        return offset_requests.source_offsets(self._offsets, name, config)
 
     def alter_offsets(self, name: str, offsets: Sequence[OffsetEntry]) -> str:
         """Set offsets of a stopped connector; returns the answer's message.

@@ -32,7 +32,7 @@ from typing import Any
 from connect_py.api.storage import Status, StatusStore
 from connect_py.config.restart_policy import RestartPolicy, Restarts
 from connect_py.config.worker import MAX_TASKS_OF_CONNECTOR, MAX_TASKS_OF_WORKER, TASKS_OF_CONNECTOR, TASKS_OF_WORKER
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.host.process import Event, Exited, TaskProcess
 from connect_py.log.traces import headline
 from connect_py.metrics.worker import WorkerMetrics
@@ -422,7 +422,7 @@ class TaskHost:
         if wanted is None or wanted.incarnation != hosted.spec.incarnation:  # deleted, changed or stopped during the launch
             self._finished(task_id, hosted, ran=True)
             return
-        if isinstance(error, ConnectError) and hosted.deaths < len(self._restart_delays):
+        if isinstance(error, ConnectError) and not isinstance(error, ConfigError) and hosted.deaths < len(self._restart_delays):
             log.warning("Task %s-%d could not be started and is tried again: %s", *task_id, error)
             self._back_off(task_id, hosted)
             return

@@ -62,6 +62,7 @@ class KafkaLog:
         on_record: called by the reader thread; an exception is logged and the record skipped.
         read_committed: read committed transactions only.
         write_timeout: seconds after which a record that Kafka hasn't acknowledged is given up.
+        producer_properties: of the client that writes, where it is not that of `properties`.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class KafkaLog:
         *,
         read_committed: bool = False,
         write_timeout: float = 30.0,
+        producer_properties: Mapping[str, str] | None = None,
     ) -> None:
         self.topic = topic
         self._admin = admin
@@ -88,7 +90,7 @@ class KafkaLog:
             "isolation.level": "read_committed" if read_committed else "read_uncommitted",
             **statistics_config(BrokerWatch().take),
         }
-        ordered = {**properties, "acks": "all", "enable.idempotence": "true"}
+        ordered = {**(producer_properties or properties), "acks": "all", "enable.idempotence": "true"}
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):
             ordered.pop(name, None)
         self._producer_config = librdkafka_config(ordered, ClientKind.PRODUCER) | _SMALL_PRODUCER

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -37,6 +37,14 @@ _Record = tuple[bytes, bytes | None]
 
 #: Raises DataError.
 OffsetsToRecords = Callable[[_Offsets], Iterable[_Record]]
+
+
+class OffsetCopies(Protocol):
+    """Writes offsets that count elsewhere (`offsets.offset_store.TaskOffsetWriter`); a failure is a warning."""
+
+    def copy(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None: ...
+    def serve(self) -> None: ...
+    def close(self, timeout: float) -> None: ...
 
 
 class CommittingProducer(Protocol):
@@ -60,6 +68,7 @@ class TransactionCommitter:
         rule: when a transaction ends.
         interval_seconds: ``offset.flush.interval.ms``.
         metrics: where commits are counted.
+        copies: writes committed offsets to another topic as well.
     """
 
     def __init__(
@@ -72,12 +81,15 @@ class TransactionCommitter:
         rule: BoundaryRule,
         interval_seconds: float,
         metrics: SourceMetrics | None = None,
+        *,
+        copies: OffsetCopies | None = None,
     ) -> None:
         self._task = task
         self._submitted = submitted
         self._producer = producer
         self._topic = topic
         self._to_records = to_records
+        self._copies = copies
         self._rule = rule
         self._waits = isinstance(rule, PollBoundary)
         #: Records need not have been acknowledged when `commit` is called: the broker commits all of them or none. But where the task wants
@@ -160,6 +172,8 @@ class TransactionCommitter:
 
     def serve(self) -> None:
         """Notify the task of a commit that is through. Raises what the commit failed with."""
+        if self._copies is not None:
+            self._copies.serve()
         running = self._running
         if running is not None and running.done():
             self._running = None
@@ -217,6 +231,8 @@ class TransactionCommitter:
             confirmation()
         if not written:
             return
+        if self._copies is not None:
+            self._copies.copy(written)
         try:
             self._task.offsets_committed(written)
         except RetriableError as error:

@@ -33,7 +33,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -56,7 +56,7 @@ from connect_py.task.offsets import PipeOffsetWriter
 if TYPE_CHECKING:
     from connect_py.api import SourceTask
     from connect_py.kafka.transactions import TransactionalProducer
-    from connect_py.task.exactly_once import OffsetsToRecords, TransactionCommitter
+    from connect_py.task.exactly_once import OffsetCopies, OffsetsToRecords, TransactionCommitter
     from connect_py.task.offsets import SubmittedRecords
     from connect_py.task.transaction_boundary import TransactionRequests
 
@@ -65,11 +65,29 @@ log = logging.getLogger(__name__)
 #: How soon a task that waits for its first lease sees that it is asked to stop.
 _LEASE_WAIT_SECONDS = 0.2
 
-#: (worker properties, connector, task) → a writer of source offsets.
-OffsetWriterFactory = Callable[[Mapping[str, str], str, int], OffsetWriter]
+#: How long copies of offsets, which nobody relies on, may hold up the end of a task.
+_COPIES_SECONDS = 1.0
 
-#: (worker properties, connector) → the topic of offsets, and what makes records of offsets.
-OffsetTopicFactory = Callable[[Mapping[str, str], str], tuple[str, "OffsetsToRecords"]]
+#: (worker properties, connector, task, the connector's configuration) → a writer of source offsets.
+OffsetWriterFactory = Callable[[Mapping[str, str], str, int, Mapping[str, str]], OffsetWriter]
+
+
+class OffsetTopic(NamedTuple):
+    """Where an exactly-once source keeps its offsets.
+
+    Attributes:
+        name: of the topic.
+        to_records: makes records of offsets.
+        copies: writes to the worker's topic what is committed in one of the connector's own; None where that is the same.
+    """
+
+    name: str
+    to_records: OffsetsToRecords
+    copies: OffsetCopies | None
+
+
+#: (worker properties, connector, task, the connector's configuration) → where an exactly-once source keeps its offsets.
+OffsetTopicFactory = Callable[[Mapping[str, str], str, int, Mapping[str, str]], OffsetTopic]
 
 
 class WorkerChannel:
@@ -248,14 +266,14 @@ def _run_source(
     producer: Producer
     committer: OffsetCommits
     stored, transactions = start["offsets"], None
-    own_topic = None
+    kept: OffsetTopic | None = None
     if start.get("exactly_once"):
-        own_topic, to_records = offset_topic(worker, name)
+        kept = offset_topic(worker, name, number, config)
         producer, stored = _admit(start, control, channel, statistics, only_errors=only_errors)
-        committer, transactions = _transactions(start, task, submitted, producer, own_topic, to_records, metrics)
+        committer, transactions = _transactions(start, task, submitted, producer, kept, metrics)
     else:
         producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=statistics, only_errors=only_errors)
-        writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
+        writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number, config)
         committer = OffsetCommitter(task, submitted, writer, start["flush_interval"], metrics)
     metrics.active = producer.__len__
     metrics.add_source(task.metrics)
@@ -271,7 +289,7 @@ def _run_source(
         control,
         _with_states(channel.report, metrics),
         SendErrorHandler(tolerance, errors),
-        ensure_topic=ensure if own_topic is None else _but_not(own_topic, ensure),
+        ensure_topic=ensure if kept is None else _but_not(kept.name, ensure),
         delivery_error=delivery_error,
         flush_timeout_seconds=start["flush_timeout"],
         metrics=metrics,
@@ -285,6 +303,8 @@ def _run_source(
         if writer is not None:
             writer.close(0.0)
         producer.close(0.0)
+        if kept is not None and kept.copies is not None:
+            kept.copies.close(_COPIES_SECONDS)
         if admin is not None:
             admin.close()
 
@@ -310,8 +330,7 @@ def _transactions(
     task: SourceTask,
     submitted: SubmittedRecords,
     producer: TransactionalProducer,
-    topic: str,
-    to_records: OffsetsToRecords,
+    topic: OffsetTopic,
     metrics: SourceMetrics,
 ) -> tuple[TransactionCommitter, TransactionRequests | None]:
     """Return what ends an exactly-once task's transactions, and what the connector asks of it. Raises ConfigError."""
@@ -326,7 +345,10 @@ def _transactions(
     rule = boundary_rule(
         boundary, interval_ms=int(start["flush_interval"] * 1000) if interval_ms is None else interval_ms, requests=requests
     )
-    return TransactionCommitter(task, submitted, producer, topic, to_records, rule, start["flush_interval"], metrics), requests
+    committer = TransactionCommitter(
+        task, submitted, producer, topic.name, topic.to_records, rule, start["flush_interval"], metrics, copies=topic.copies
+    )
+    return committer, requests
 
 
 def _but_not(own: str, ensure: Callable[[str], None]) -> Callable[[str], None]:

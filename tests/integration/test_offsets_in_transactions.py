@@ -13,7 +13,7 @@ from connect_py.app.services.worker import Worker
 from connect_py.errors import FatalTaskError
 from connect_py.kafka.client import transactional_producer_properties
 from connect_py.kafka.transactions import TransactionalProducer
-from offsets.offset_store import offset_records
+from offsets.cache import offset_records
 from tests.fix_kafka import Kafka
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]

@@ -5,14 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from connect_py.api.storage import OffsetWriter
 from connect_py.task.fork_server import FORK_SERVER, serve
+from connect_py.task.main import OffsetTopic
 from connect_py.task.main import main as task_main
-
-if TYPE_CHECKING:
-    from connect_py.task.exactly_once import OffsetsToRecords
 
 #: What most tasks need. What only some need (registries, SQLAlchemy, Spark) takes long to import or much memory, and stays with them.
 _PRELOADED = (
@@ -41,14 +38,18 @@ def task(arguments: Sequence[str], _usage: str) -> int:
     return task_main(_offset_writer, offset_topic=_offset_topic, is_forked=is_server)
 
 
-def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:
+def _offset_writer(worker: Mapping[str, str], connector: str, task: int, config: Mapping[str, str]) -> OffsetWriter:
     from offsets.offset_store import TaskOffsetWriter
 
-    return TaskOffsetWriter(worker, connector, task)
+    return TaskOffsetWriter(worker, connector, task, config)
 
 
-def _offset_topic(worker: Mapping[str, str], connector: str) -> tuple[str, OffsetsToRecords]:
-    from offsets.offset_store import offset_records
+def _offset_topic(worker: Mapping[str, str], connector: str, task: int, config: Mapping[str, str]) -> OffsetTopic:
+    from offsets.cache import offset_records
+    from offsets.offset_store import TaskOffsetWriter
+    from offsets.own_topic import own_topic
     from offsets.topics import OFFSET_TOPIC
 
-    return OFFSET_TOPIC.name(worker), functools.partial(offset_records, connector)
+    own = own_topic(worker, config)
+    copies = None if own is None else TaskOffsetWriter(worker, connector, task)
+    return OffsetTopic(own or OFFSET_TOPIC.name(worker), functools.partial(offset_records, connector), copies)

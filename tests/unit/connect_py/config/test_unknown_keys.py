@@ -94,11 +94,6 @@ def test_properties_of_a_converter_that_the_connector_does_not_name_have_no_effe
     )
 
 
-def test_what_is_known_and_not_built_yet_is_said_to_have_no_effect() -> None:
-    (sentence,) = warnings({**FILE, "offsets.storage.topic": "o"})
-    assert sentence.startswith("The property 'offsets.storage.topic' has no effect yet: this worker keeps the offsets of all connectors")
-
-
 @pytest.mark.parametrize("alias", ["(", "(a+)+$", "[", "*"])
 def test_an_alias_is_never_read_as_a_regex(alias: str) -> None:
     infos = validate(PLUGINS, WORKER, {**POSTGRES, "transforms": alias, "predicates": alias})
