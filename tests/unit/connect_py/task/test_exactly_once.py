@@ -11,6 +11,7 @@ from connect_py.errors import FatalTaskError
 from connect_py.task.exactly_once import TransactionCommitter
 from connect_py.task.offsets import SubmittedRecords
 from connect_py.task.transaction_boundary import TransactionBoundary, TransactionRequests, boundary_rule
+from tests.waiting import let_time_pass
 
 PARTITION = {"server": "a"}
 
@@ -112,6 +113,26 @@ def test_rows_that_come_while_a_commit_runs_are_in_the_next_transaction() -> Non
     run.send(2)
     run.turn()
     assert run.producer.log == ["begin", "row", ("offsets", 1), "commit", "begin", "row", ("offsets", 2)]
+
+
+def test_full_batches_share_a_transaction_until_one_is_not_full() -> None:
+    run = Run()
+    run.send(1)
+    run.turn()
+    let_time_pass(0.05, "what the first commit takes says how long batches share the next one")
+    run.producer.finish()
+    run.turn()
+    del run.producer.log[:]
+    for number, rows in ((2, 1000), (3, 1000), (4, 1)):
+        run.send(number, rows)
+        run.turn()
+    assert [entry for entry in run.producer.log if entry != "row"] == ["begin", ("offsets", 4)]
+    assert run.producer.log.count("row") == 2001
+    run.producer.finish()
+    run.send(5, 1000)
+    run.committer.after_batch(0)  # the source has nothing more
+    run.turn()
+    assert run.producer.log[-1] == ("offsets", 5)
 
 
 def test_an_interval_takes_many_batches_and_the_last_offset() -> None:
