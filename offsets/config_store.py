@@ -21,6 +21,7 @@ from typing import Any
 from connect_py.api.storage import ClusterConfig, ConfigListener, RestartRequest, TargetState
 from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.client import is_exactly_once
 from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import decode_json, encode_json
 from offsets.leader_writer import LeaderWriter
@@ -329,10 +330,10 @@ class KafkaConfigStore:
     """
 
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
-        committed = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
+        committed = is_exactly_once(worker)
         self._log = TopicLog(worker, CONFIG_TOPIC, "configs", self._take, admin, read_committed=committed, write_seconds=write_seconds)
         self._leader = None
-        if worker.get("exactly.once.source.support", "disabled").strip() in ("preparing", "enabled"):
+        if worker.get("exactly.once.source.support", "").strip().lower() in ("preparing", "enabled"):
             self._leader = LeaderWriter(worker, CONFIG_TOPIC.name(worker), self._log)
         self._write_as_leader = self._log.write if self._leader is None else self._leader.write
         self._lock = threading.Lock()

@@ -174,17 +174,10 @@ class MemoryOffsetStore:
     def stop(self) -> None:
         """Do nothing: there is nothing to close."""
 
-    def refresh(self, timeout: float) -> None:
-        """Do nothing: there is nothing to wait for."""
-
-    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
+    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
         """Return everything known of one connector."""
         with self._lock:
             return self._cache.of_connector(connector)
-
-    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Return everything known of one connector."""
-        return self.of_connector(connector)
 
     def put(
         self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None
@@ -285,17 +278,10 @@ class FileOffsetStore:
     def stop(self) -> None:
         """Do nothing: the file is always complete."""
 
-    def refresh(self, timeout: float) -> None:
-        """Do nothing: no other process writes."""
-
-    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
+    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
         """Return everything known of one connector."""
         with self._lock:
             return self._cache.of_connector(connector)
-
-    def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Return everything known of one connector."""
-        return self.of_connector(connector)
 
     def put(
         self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]], config: Mapping[str, str] | None = None

@@ -21,7 +21,7 @@ from functools import partial
 from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client import internal_properties, source_producer_properties, transactional_producer_properties
+from connect_py.kafka.client import internal_properties, is_exactly_once, source_producer_properties, transactional_producer_properties
 from connect_py.kafka.producer import KafkaError, Message, Producer, delivery_error
 from connect_py.kafka.shared_log import LogRecord
 from offsets.cache import OffsetCache, offset_records
@@ -47,7 +47,7 @@ class KafkaOffsetStore:
 
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
         self._worker = worker
-        self._exactly_once = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
+        self._exactly_once = is_exactly_once(worker)
         self._log = TopicLog(
             worker, OFFSET_TOPIC, "offsets", self._take, admin, read_committed=self._exactly_once, write_seconds=write_seconds
         )
@@ -62,15 +62,6 @@ class KafkaOffsetStore:
         """Stop following."""
         self._log.stop()
 
-    def refresh(self, timeout: float) -> None:
-        """Read to the present end. Raises RetriableError after `timeout` seconds."""
-        self._log.read_to_end(timeout)
-
-    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Return everything known of one connector, after the last `refresh`."""
-        with self._lock:
-            return self._cache.of_connector(connector)
-
     def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
         """Return everything stored of a connector, in the worker's topic and in its own.
 
@@ -78,7 +69,7 @@ class KafkaOffsetStore:
             ConfigError: its own topic cannot be used.
             RetriableError: the topics were not read to their ends within `timeout` seconds.
         """
-        self.refresh(timeout)
+        self._log.read_to_end(timeout)
         with self._lock:
             found = self._cache.only(connector)
         own = own_topic(self._worker, config)
@@ -107,42 +98,45 @@ class KafkaOffsetStore:
             return
         failure = f"Error writing offsets of connector {connector} to Kafka"
         own = own_topic(self._worker, config)
-        if own is None and not self._exactly_once:
+        if own is not None:
+            self._put_own(own, connector, found, config or {}, failure)
+        elif self._exactly_once:
+            deadline = time.monotonic() + self._log.write_seconds
+            try:
+                self._commit(OFFSET_TOPIC.name(self._worker), connector, found, config, deadline)
+                self._log.read_to_end(max(0.1, deadline - time.monotonic()))
+            except ConnectError as error:
+                raise ConnectError(f"{failure}: {error}") from error
+        else:
             self._log.write(found, failure)
-            return
-        found = list(dict(found).items())  # the last of each key
-        # what the own topic forgets would come back from the worker's (KAFKA-15018)
-        if own is not None and (gone := [record for record in found if record[1] is None]):
+
+    def _put_own(self, own: str, connector: str, records: _Records, config: Mapping[str, str], failure: str) -> None:
+        """Write to the connector's own topic; the worker's forgets before it, and is given the rest after it. Raises ConnectError."""
+        last = dict(records)
+        gone = [(key, value) for key, value in last.items() if value is None]
+        kept = [(key, value) for key, value in last.items() if value is not None]
+        if gone:  # what the own topic forgets would come back from the worker's (KAFKA-15018)
             self._log.write(gone, failure)
+        seconds = self._log.write_seconds
+        deadline = time.monotonic() + seconds
         try:
-            self._put(connector, found, config or {}, own)
+            with OwnOffsets(self._worker, connector, config, own, seconds) as topic:  # which creates it
+                if self._exactly_once:
+                    self._commit(own, connector, records, config, deadline)
+                else:
+                    topic.write(records)
         except ConnectError as error:
             raise ConnectError(f"{failure}: {error}") from error
-        if own is not None and (kept := [record for record in found if record[1] is not None]):
+        if kept:
             try:
                 self._log.write(kept, failure)
             except ConnectError as error:
                 log.warning("The worker's topic has no copy of the offsets in '%s': %s", own, error)
 
-    def _put(self, connector: str, records: _Records, config: Mapping[str, str], own: str | None) -> None:
-        """Write to where offsets of the connector count; with exactly-once sources in a transaction."""
-        seconds = self._log.write_seconds
-        deadline = time.monotonic() + seconds
-        properties = transactional_producer_properties(self._worker, connector, 0, config) if self._exactly_once else {}
-        if own is None:
-            self._commit(properties, OFFSET_TOPIC.name(self._worker), records, deadline)
-            self._log.read_to_end(max(0.1, deadline - time.monotonic()))
-            return
-        with OwnOffsets(self._worker, connector, config, own, seconds) as topic:  # which creates it
-            if self._exactly_once:
-                self._commit(properties, own, records, deadline)
-            else:
-                topic.write(records)
-
-    def _commit(self, properties: Mapping[str, str], topic: str, records: _Records, deadline: float) -> None:
+    def _commit(self, topic: str, connector: str, records: _Records, config: Mapping[str, str] | None, deadline: float) -> None:
         from connect_py.kafka.transactions import TransactionalProducer  # of no use to tasks, which have this module too
 
-        producer = TransactionalProducer(properties)
+        producer = TransactionalProducer(transactional_producer_properties(self._worker, connector, 0, config))
         producer.begin(lambda: time.monotonic() < deadline)
         try:
             for key, value in records:

@@ -14,7 +14,7 @@ from types import TracebackType
 from connect_py.api.storage import OWN_OFFSETS_TOPIC
 from connect_py.errors import DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties, source_producer_properties
+from connect_py.kafka.client import connector_admin_properties, is_exactly_once, sink_consumer_properties, source_producer_properties
 from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from offsets.cache import OffsetCache
 from offsets.topics import OFFSET_TOPIC
@@ -55,14 +55,13 @@ class OwnOffsets:
         self._topic, self._seconds = topic, seconds
         self._worker = {**worker, "offset.storage.topic": topic}
         consumer = sink_consumer_properties(worker, connector, 0, config)
-        always = worker.get("exactly.once.source.support", "").strip() == "enabled"
         self._admin = KafkaAdmin(connector_admin_properties(worker, connector, 0, config))
         self._log = KafkaLog(
             topic,
             consumer,
             self._admin,
             self._take,
-            read_committed=always or consumer.get("isolation.level", "read_committed").strip() != "read_uncommitted",
+            read_committed=is_exactly_once(worker) or consumer.get("isolation.level", "read_committed").strip() != "read_uncommitted",
             write_timeout=seconds,
             producer_properties=source_producer_properties(worker, connector, 0, config),
         )

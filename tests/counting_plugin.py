@@ -4,7 +4,7 @@ Kafka's system tests). A plugin by itself: `tests.cluster` puts this file into a
 A record's value is ``number incarnation worker milliseconds``: the task's next number, which start of the task wrote it, on which worker,
 and when by the machine's clock.
 
-With ``transaction.rows`` the source says itself where its transactions end: after so many numbers, and every third one is dropped.
+With ``transaction.rows`` the source says itself where its transactions end: after this many numbers, and every third one is dropped.
 """
 
 from __future__ import annotations

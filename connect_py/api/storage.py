@@ -203,14 +203,6 @@ class OffsetStore(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
-    def refresh(self, timeout: float) -> None:
-        """Read to the present end. Raises RetriableError after `timeout` seconds."""
-        ...
-
-    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Return everything known of one connector, after the last `refresh`, but for what is in a topic of its own."""
-        ...
-
     def read(self, connector: str, config: Mapping[str, str], timeout: float) -> list[tuple[SourcePartition, SourceOffset]]:
         """Return everything that is stored of a connector with this configuration, which has no variables any more.
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from connect_py.api import Connector, SinkConnector
 from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.storage import OWN_OFFSETS_TOPIC
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConfigError
+from connect_py.kafka.client import is_exactly_once
 from connect_py.kafka.security import refuse_login_module
 from connect_py.kafka.settings import ClientKind
 
@@ -93,7 +95,7 @@ def clients_of(connector: type[Connector], worker: Mapping[str, str], config: Ma
 
     if issubclass(connector, SinkConnector):
         return list(ClientKind) if has("errors.deadletterqueue.topic.name") else [ClientKind.CONSUMER]
-    own_offsets = has("offsets.storage.topic") or worker.get("exactly.once.source.support", "").strip() == "enabled"
+    own_offsets = has(OWN_OFFSETS_TOPIC) or is_exactly_once(worker)
     if own_offsets and "group.id" in worker:  # standalone workers have no offsets topics
         return list(ClientKind)
     creates_topics = any(key.startswith("topic.creation.") for key in config)

@@ -185,7 +185,7 @@ _DISTRIBUTED = (
         "disabled",
         _HIGH,
         "Exactly-once delivery of sources.",
-        validator=one_of("disabled", "preparing", "enabled"),
+        validator=one_of_ignoring_case("disabled", "preparing", "enabled"),
     ),
     ConfigKey(
         "drain.mode",
@@ -268,7 +268,7 @@ class WorkerConfig:
             max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
             max_tasks=values[TASKS_OF_WORKER],
             has_fork_server=values["task.fork.server"],
-            exactly_once=values.get("exactly.once.source.support", "disabled"),
+            exactly_once=values.get("exactly.once.source.support", "disabled").lower(),
             conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
         )
 

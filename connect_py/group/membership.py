@@ -246,7 +246,7 @@ class Membership:
         self._began_round: float | None = None
         # of the client's thread
         self._offered: ClusterConfig | None = None
-        self._revokes = self._holds_back = False
+        self._revokes = False
         self._members = 0
         self._ahead: list[str] = []
         self._waiting: Mapping[Item, str] = {}
@@ -587,7 +587,7 @@ class Membership:
             self._changed.notify_all()
         self._completed()
         self._work.carry_out(given, received)
-        if received.revoked or (given.is_leader and self._holds_back):
+        if received.revoked or (given.is_leader and self._assignor.holds_back):
             self.rejoin()
 
     def _completed(self) -> None:
@@ -731,9 +731,8 @@ class Membership:
         found = self._assignor.last_round if spoken is not GroupProtocol.EAGER else None
         self._waiting = {item: found.lost[item] for item in found.waiting} if found is not None else {}
         self._summary = found.summary() if found is not None else ""
-        self._holds_back = self._assignor.holds_back
         # those who stop something ask for another round
-        self._revokes = self._holds_back or any(each.revoked for each in assignments.values())
+        self._revokes = self._assignor.holds_back or any(each.revoked for each in assignments.values())
         return {
             member: encode_assignment(assignment, spoken) + (_OURS if states[member].details is not None else b"")
             for member, assignment in assignments.items()

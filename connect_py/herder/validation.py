@@ -34,6 +34,7 @@ from connect_py.config.unknown_properties import unknown_properties
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.herder.base import ConfigInfos
+from connect_py.kafka.client import is_exactly_once
 from connect_py.kafka.settings import ClientKind, client_definitions
 from connect_py.log.lines import hiding
 from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, readable, redactor
@@ -243,7 +244,7 @@ def _apply_rules(
     """The rules between properties: `SinkConnectorConfig.validate`, and `DistributedHerder`'s for sinks and sources."""
     if not issubclass(connector, SinkConnector):
         if str(values["exactly.once.support"].value).lower() == "required" and not values["exactly.once.support"].errors:
-            if worker.get("exactly.once.source.support", "").strip() != "enabled":
+            if not is_exactly_once(worker):
                 values["exactly.once.support"].errors.append("This worker does not have exactly-once source support enabled.")
             values["exactly.once.support"].errors += _answer(
                 connector, "exactly_once_support", config, {False: _NOT_ONCE, None: _SAYS_NOTHING}

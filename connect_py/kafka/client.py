@@ -22,6 +22,7 @@ __all__ = [
     "dead_letter_admin_properties",
     "dead_letter_producer_properties",
     "internal_properties",
+    "is_exactly_once",
     "librdkafka_config",
     "sink_consumer_properties",
     "source_producer_properties",
@@ -71,6 +72,11 @@ def transactional_producer_properties(
         # a record that is not delivered in the time of its transaction never will be
         found["delivery.timeout.ms"] = found.get("transaction.timeout.ms", TRANSACTION_MS)
     return {**found, **forced}
+
+
+def is_exactly_once(worker: Mapping[str, str]) -> bool:
+    """Return whether a worker's sources write in transactions, ``exactly.once.source.support=enabled`` (KIP-618)."""
+    return worker.get("exactly.once.source.support", "").strip().lower() == "enabled"
 
 
 def transactional_id(worker: Mapping[str, str], connector: str, task: int) -> str:

@@ -32,9 +32,9 @@ from connect_py.task.transaction_boundary import BoundaryRule, Decision, PollBou
 
 log = logging.getLogger(__name__)
 
-#: A batch of so many rows is one of a backlog: the next one is there already.
+#: A batch of this many rows is one of a backlog: the next one is there already.
 _FULL_BATCH_ROWS = 500
-#: How long batches of a backlog share a transaction: so many times what the last commit took, and never longer than this (seconds).
+#: How long batches of a backlog share a transaction: this multiple of what the last commit took, and never longer than this (seconds).
 _COMMITS_WORTH, _LONGEST_SHARED = 10, 0.25
 
 _Offsets = list[tuple[SourcePartition, SourceOffset]]

@@ -4,7 +4,7 @@ with it enabled.
     python tests/bench/bench_exactly_once.py [--rows 200000] [--rounds 3] [--set transaction.boundary=interval]
 
 Starts a broker, PostgreSQL and the workers, and runs `bench.py drain` on them; its last line is the ratio. The records that end
-transactions count as rows of the topic: one for each batch of `max.batch.size` (2048) rows.
+transactions count as rows of the topic; each stands for 2,048 rows (`max.batch.size`) or more.
 """
 
 from __future__ import annotations

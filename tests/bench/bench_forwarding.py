@@ -1,4 +1,4 @@
-"""What it costs that a request reaches a follower: `python tests/bench/bench_forwarding.py [--requests 200] [--https]`.
+"""What it costs that a request reaches a follower: `python -m tests.bench.bench_forwarding [--requests 200] [--https]`.
 
 Starts a broker and two workers of one group, and prints the median, the 99th percentile and the longest of
 

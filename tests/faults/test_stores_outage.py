@@ -76,7 +76,7 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
     with pytest.raises(ConnectError, match="Error writing root configuration to Kafka: "):
         config.put_task_configs("c", [{}])
     with pytest.raises(ConnectError):
-        offsets.refresh(3)
+        offsets.read("c", {}, 3)
     assert time.monotonic() - before < 20, "a client of the REST API gets its answer in time"
     assert list(config.snapshot().connectors) == ["c"], "what was read stays readable"
     finished: list[Exception | None] = []
@@ -90,8 +90,7 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
     broker.bring_back()
     wait_until(lambda: writer.serve(0.1) or len(finished) == 2, 60, "the acknowledgements")
     wait_until(lambda: status.connector("c") == Status("FAILED", "w:1", 1), 60, "the last report")
-    offsets.refresh(20)
-    assert (finished, offsets.of_connector("c")) == ([None, None], [({"server": "s"}, {"lsn": 2})])
+    assert (finished, offsets.read("c", {}, 20)) == ([None, None], [({"server": "s"}, {"lsn": 2})])
     config.put_connector("e", {"name": "e"})
     listener.wait("config", "e")
     writer.close(5)

@@ -91,7 +91,7 @@ def test_a_follower_passes_requests_on_by_tls_with_its_certificate(secured: Secu
         assert created["name"] == name
     for name in "abcd":
         follower.wait_for(name, "RUNNING")
-        for worker in (leader, follower):  # from one to the other whoever owns it
+        for worker in (leader, follower):  # one of the two owns it, and the other passes the request on
             worker.request("POST", f"/connectors/{name}/restart")
             worker.request("POST", f"/connectors/{name}/tasks/0/restart")
     with pytest.raises(RefusedError) as refused:

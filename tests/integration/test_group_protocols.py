@@ -1,4 +1,4 @@
-"""Groups whose workers speak the protocols before `sessioned`: each alone, and beside a worker that could speak more."""
+"""Groups whose workers speak the protocols before `sessioned`: each alone, and with a worker that could speak more."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_malformed_offsets_are_skipped(kafka: Kafka, properties: dict[str, str],
     produce(kafka, topic, (b"x", b"{}"), (b'["c",{}]', b"3"), (b'["c",null]', b"{}"), (b'["c",{"a":1}]', b'{"p":1}'))
     store = KafkaOffsetStore(properties)
     store.start()
-    assert store.of_connector("c") == [({"a": 1}, {"p": 1})]
+    assert store.read("c", {}, 10) == [({"a": 1}, {"p": 1})]
     assert len(caplog.records) == 2
     store.stop()
 
@@ -195,8 +195,7 @@ def test_a_task_writes_where_its_worker_reads(properties: dict[str, str]) -> Non
     writer.write([({"server": "s"}, {"lsn": 1})], finished.append)
     writer.write([], finished.append)
     writer.close(10)
-    store.refresh(10)
-    assert (finished, store.of_connector("c")) == ([None, None], [({"server": "s"}, {"lsn": 1})])
+    assert (finished, store.read("c", {}, 10)) == ([None, None], [({"server": "s"}, {"lsn": 1})])
     store.stop()
 
 

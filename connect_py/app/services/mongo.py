@@ -23,7 +23,7 @@ from spark_sink.spark.jars import cached, java, resolve
 MONGO_JARS = ("de.bwaldvogel:mongo-java-server:1.47.0",)
 _SET = "rs0"
 
-#: A change stream that waits for changes holds the thread of its connection; with two a core, other connections would wait behind it.
+#: A change stream that waits for changes holds the thread of its connection; with two a core, other connections would have to wait for it.
 _ONE_THREAD_EACH = "-Dio.netty.eventLoopThreads=256"
 
 

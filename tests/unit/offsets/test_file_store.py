@@ -57,7 +57,7 @@ def test_a_failed_write_leaves_the_old_file_and_the_old_offsets(tmp_path: Path) 
     with pytest.raises(ConnectError, match="Offsets could not be written"):
         first.put("c", [({"file": "a"}, {"position": 2})])
     assert path.read_bytes() == before
-    assert first.of_connector("c") == [({"file": "a"}, {"position": 1})]
+    assert first.read("c", {}, 0) == [({"file": "a"}, {"position": 1})]
     (tmp_path / "offsets.new").rmdir()
     first.put("c", [({"file": "b"}, {"position": 3})])
     assert b'"position":2' not in path.read_bytes(), "what was refused is not written later"

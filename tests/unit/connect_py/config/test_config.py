@@ -11,6 +11,7 @@ from connect_py.config.worker import STANDALONE, WorkerConfig, split_listener
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.herder.validation import raise_if_invalid, validate
+from connect_py.kafka.client import is_exactly_once
 from connect_py.plugins.registry import Plugins
 from connectors.file.sink import FileStreamSinkConnector
 
@@ -38,6 +39,14 @@ def test_the_worker_has_connects_defaults() -> None:
     worker = WorkerConfig.parse(WORKER)
     assert list(worker.listeners) == ["http://:8083"]
     assert (worker.flush_interval_seconds, worker.flush_timeout_seconds, worker.graceful_shutdown_seconds) == (60, 5, 5)
+
+
+def test_exactly_once_support_is_read_as_kafka_does_whatever_its_case() -> None:
+    properties = {**WORKER, "exactly.once.source.support": "Enabled"}
+    assert WorkerConfig.parse(properties).exactly_once == "enabled"
+    assert is_exactly_once(properties)
+    with pytest.raises(ConfigError, match=r"String must be one of \(case insensitive\): "):
+        WorkerConfig.parse({**WORKER, "exactly.once.source.support": "yes"})
 
 
 @pytest.mark.parametrize("missing", ["group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic", "key.converter"])
