@@ -34,7 +34,15 @@ def metric(worker: Worker, name: str) -> float | None:
 
 def jvms(worker: Worker) -> list[int]:
     """Of the worker's tasks."""
-    return [child for task in worker.children() for child in child_pids(task) if "java" in Path(f"/proc/{child}/exe").readlink().name]
+    return [child for task in worker.children() for child in child_pids(task) if is_java(child)]
+
+
+def is_java(pid: int) -> bool:
+    """Also false of a process that has ended since it was listed."""
+    try:
+        return "java" in Path(f"/proc/{pid}/exe").readlink().name
+    except OSError:
+        return False
 
 
 def is_reached(worker: Worker, name: str, ends: dict[str, int]) -> bool:

@@ -70,9 +70,11 @@ def mysql_offsets(run: Run):
     db = run.mysql(*FENCE, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(10))", "INSERT INTO t VALUES (1,'old')")
     name = run.create("my", config(run))
     fence(run, db)
+    run.until(lambda: any("gtids" in o["offset"] and "snapshot" not in o["offset"] for o in offsets(run, name)), 30, "an offset")
+    first = offsets(run, name)
     execute(db, "INSERT INTO t VALUES (2,'one')")
     fence(run, db)
-    run.until(lambda: any("gtids" in o["offset"] and "snapshot" not in o["offset"] for o in offsets(run, name)), 30, "an offset")
+    run.until(lambda: offsets(run, name) != first, 30, "an offset that is not before the row")
     run.settle(4)
     before = offsets(run, name)[0]
     execute(db, "INSERT INTO t VALUES (3,'two')", "UPDATE t SET v='three' WHERE id=1")
