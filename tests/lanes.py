@@ -124,7 +124,7 @@ def _wait(lanes: list[Lane]) -> dict[str, int] | None:
 
 def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], list[str]]:
     """Return the test files by the lanes that share them: what needs no server; what starts Spark, in two lanes where its long tests run
-    (each starts a JVM); and everything else in two lanes.
+    (each starts a JVM); and everything else in three lanes, which wait more than they work.
 
     The longest files come first, so that lanes end together. Before them all comes the parity suite, whose worker must be one that no other
     test has used.
@@ -147,7 +147,7 @@ def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], list[str]]:
     if only_long:
         return {("spark",): sorted(spark), ("others",): sorted([*unit, *others])}
     sparks = ("spark one", "spark two") if asked.long else ("spark",)
-    return {("unit",): sorted(unit), sparks: _longest_first(spark), ("one", "two"): ["tests/parity", *_longest_first(others)]}
+    return {("unit",): sorted(unit), sparks: _longest_first(spark), ("one", "two", "three"): ["tests/parity", *_longest_first(others)]}
 
 
 def _longest_first(seconds: dict[str, float]) -> list[str]:
@@ -157,7 +157,7 @@ def _longest_first(seconds: dict[str, float]) -> list[str]:
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
     output = folder / f"{name}.log"
     # pytest keeps the folders of three runs, and removes those of others that are still running; short, since sockets' paths are limited
-    basetemp = f"--basetemp={folder / ''.join(word[0] for word in name.split())}"
+    basetemp = f"--basetemp={folder / ''.join(word[:2] for word in name.split())}"
     command = [*(_LATER if name == "unit" else []), *_pytest(name), "--cache-clear", basetemp, "--durations=15", *options, *suites]
     print(f"lane {name}: {len(suites)} files", flush=True)
     with output.open("wb") as file:

@@ -182,8 +182,8 @@ class OwnServer(MySqlAddress):
         return True
 
     def stop(self) -> None:
-        """Stop the server."""
-        self.service.stop()
+        """End the server at once: an orderly end takes it seconds, and its data goes with the folder."""
+        self.service.kill()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
 
