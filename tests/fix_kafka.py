@@ -30,8 +30,7 @@ class Kafka:
         )
         found: list[Message] = []
         try:
-            known = consumer.list_topics(timeout=20).topics
-            for number in known[topic].partitions if topic in known else ():
+            for number in consumer.list_topics(topic, timeout=20).topics[topic].partitions:
                 partition = TopicPartition(topic, number, OFFSET_BEGINNING)
                 end = next_offset(consumer, partition)
                 consumer.assign([partition])
@@ -45,8 +44,7 @@ class Kafka:
         """How many records have been written to the topic (of one partition or more); 0 when it does not exist."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "tests"})
         try:
-            known = consumer.list_topics(timeout=20).topics
-            numbers = known[topic].partitions if topic in known else ()
+            numbers = consumer.list_topics(topic, timeout=20).topics[topic].partitions
             return sum(next_offset(consumer, TopicPartition(topic, number)) for number in numbers)
         finally:
             consumer.close()

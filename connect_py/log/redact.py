@@ -171,7 +171,8 @@ class Redactor:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owned: dict[str, dict[str, None]] = {}
-        self._redact: Callable[[str], str] = lambda text: text
+        #: None until a text comes: many configurations may be learnt before the next line, and a pattern of all secrets costs milliseconds.
+        self._redact: Callable[[str], str] | None = lambda text: text
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -189,19 +190,21 @@ class Redactor:
             owned.update(dict.fromkeys(fresh))
             for oldest in list(owned)[: max(0, len(owned) - _MAX_OWNED)]:
                 del owned[oldest]
-            self._learnt()
+            self._redact = None
 
     def forget(self, owner: str) -> None:
         """The owner is gone."""
         with self._lock:
             if self._owned.pop(owner, None):
-                self._learnt()
-
-    def _learnt(self) -> None:
-        self._redact = redactor({secret for owned in self._owned.values() for secret in owned})
+                self._redact = None
 
     def __call__(self, text: str) -> str:
-        return self._redact(text)
+        redact = self._redact
+        if redact is None:
+            with self._lock:
+                redact = self._redact or redactor({secret for owned in self._owned.values() for secret in owned})
+                self._redact = redact
+        return redact(text)
 
 
 #: What config providers gave this process. These values are secrets wherever they stand, whatever the property is called.

@@ -164,6 +164,7 @@ def test_a_source_that_is_killed_again_and_again_writes_each_row_once(
     worker.delete(tag)
 
 
+@pytest.mark.long
 def test_a_mysql_source_that_is_killed_again_and_again_writes_each_row_once(
     make_worker: Callable[..., Worker], kafka: Kafka, mysql: MySqlAddress, tag: str
 ) -> None:

@@ -18,7 +18,7 @@ from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import FIRST_OF_COMMIT, INT, TEXT, Lake, Watched, both_formats, event, iceberg_and_long_delta
+from tests.fix_spark import FIRST_OF_COMMIT, INT, TEXT, Lake, Watched, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -280,7 +280,7 @@ def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) 
         offsets.alter_tables(tables, {"x.y.z": [TableName(("y", "z"))]}, {TopicPartition("x.y.z", 0): 4}, [])
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_offsets(lake: Lake) -> None:
     topic = lake.topic("t")
     more = {"compact.every-commits": "3", "expire-snapshots.older-than-ms": "0", "expire-snapshots.retain-last": "1"}

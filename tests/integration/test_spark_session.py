@@ -54,6 +54,7 @@ print(len(jvms()), "left")
 """
 
 
+@pytest.mark.long
 def test_a_task_that_starts_after_the_jvm_died_gets_a_new_one_and_the_last_leaves_none(lake: Lake, tmp_path: Path) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, {"n": 1}, {"n": INT})])

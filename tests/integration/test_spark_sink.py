@@ -14,7 +14,7 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.tables.watermark import Watermark
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, iceberg_and_long_delta, struct, with_schema
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, event, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -118,7 +118,7 @@ def test_real_events_of_every_kind_leave_the_table_equal_to_its_source(lake: Lak
     assert lake.context.group == {TopicPartition(topic, 0): len(recorded())}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_replay_of_everything_writes_nothing(lake: Lake) -> None:
     topic = lake.topic("everyday")
     lake.produce(topic, recorded())
