@@ -32,7 +32,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
     """
     config = config or RestConfig()
     routers = all_routes(herder, config)
-    app = _application(config, routers, pages=True)
+    app = _application(herder, config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
     app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
     if config.cors_origins:
@@ -48,7 +48,7 @@ def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
     """Return the application that admin listeners serve: `/admin` and nothing else, without authentication and additional headers, as the
     reference does."""
     routers = [logger_routes(herder, config)]
-    app = _application(config, routers, pages=False)
+    app = _application(herder, config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
     app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
     app.add_middleware(AccessLog)
@@ -58,13 +58,13 @@ def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
 def create_metrics_app(herder: Herder, config: RestConfig) -> FastAPI:
     """Return the application that metrics listeners serve: `/metrics` and nothing else, without authentication."""
     routers = [metrics_routes(herder)]
-    app = _application(config, routers, pages=False)
+    app = _application(herder, config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
     app.add_middleware(AccessLog)
     return app
 
 
-def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: bool) -> FastAPI:
+def _application(herder: Herder, config: RestConfig, routers: Sequence[APIRouter], *, pages: bool) -> FastAPI:
     app = FastAPI(
         title="Kafka Connect REST API",
         description=DESCRIPTION,
@@ -82,7 +82,7 @@ def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: boo
     if pages:
         app.add_api_route("/docs", docs_page, include_in_schema=False)
     app.add_exception_handler(CONNECT_ERRORS, on_connect_error)
-    app.add_exception_handler(MisdirectedError, on_misdirected(config.peers, config.conflict_wait_seconds))
+    app.add_exception_handler(MisdirectedError, on_misdirected(herder, config.peers, config.conflict_wait_seconds))
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_middleware(Sent)

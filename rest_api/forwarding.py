@@ -3,6 +3,9 @@
 A request goes two hops at most: to the leader with `?forward=true`, from there to the owner of a connector or task with `?forward=false`. A
 worker that such a request reaches in vain answers 409. While a rebalance lasts or the other worker does not listen, the request waits for
 ``rest.conflict.wait.ms``, as far as it has changed nothing yet.
+
+A client that has created a connector through this worker and asks this worker for it next must not get a 404, as it may from Kafka Connect,
+because this worker reads the configuration topic some milliseconds after the leader: the answer waits until it has.
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConnectError, NotFoundError, RetriableError
 from connect_py.group.peers import Answer, Peers, UnsentError, message_of
-from connect_py.herder.base import MisdirectedError
+from connect_py.herder.base import Herder, MisdirectedError
 from rest_api.models import error_response
 
 #: How soon a request is tried again.
@@ -31,6 +34,10 @@ _CONFLICT = "Cannot complete request because of a conflicting operation (e.g. wo
 
 #: Refusals of a moment, by which nothing was changed.
 _PASSING = ("Cannot complete request momentarily", _CONFLICT)
+
+#: For how long an answer waits until this worker has read what it says. Usually it is a few milliseconds.
+_OWN_VIEW_SECONDS = 2.0
+_LOOK_SECONDS = 0.005
 
 _SENT = "connect_py.sent"
 
@@ -56,8 +63,14 @@ class Sent:
         await self._app(scope, noted, send)
 
 
-def on_misdirected(peers: Peers, wait_seconds: float) -> Callable[[Request, Exception], Response]:
-    """Return what answers a request in place of a resource that raised MisdirectedError; it blocks."""
+def on_misdirected(herder: Herder, peers: Peers, wait_seconds: float) -> Callable[[Request, Exception], Response]:
+    """Return what answers a request in place of a resource that raised MisdirectedError; it blocks.
+
+    Args:
+        herder: of this worker, whose view of the configurations has to include what another worker changed.
+        peers: sends requests.
+        wait_seconds: how long a request waits for a rebalance to end.
+    """
 
     def forward(request: Request, error: Exception) -> Response:
         assert isinstance(error, MisdirectedError)
@@ -69,9 +82,34 @@ def on_misdirected(peers: Peers, wait_seconds: float) -> Callable[[Request, Exce
         path = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
         query = "&".join([*others, f"forward={'false' if given else 'true'}"])
         target = f"{path.partition(b'?')[0].decode('ascii').lstrip('/')}?{query}"
-        return _forwarded(request, peers, error, target, time.monotonic() + wait_seconds)
+        response = _forwarded(request, peers, error, target, time.monotonic() + wait_seconds)
+        _await_own_view(herder, request, response)
+        return response
 
     return forward
+
+
+def _await_own_view(herder: Herder, request: Request, response: Response) -> None:
+    """Wait until this worker has read a connector that was created, changed or deleted; give up when it changes again meanwhile."""
+    if request.method == "DELETE" and response.status_code == 204:
+        name, config = request.scope["path"].removeprefix("/connectors/"), None
+    elif request.method in ("POST", "PUT", "PATCH") and response.status_code in (200, 201):
+        try:
+            made = json.loads(bytes(response.body))
+            name, config = made["name"], made["config"]
+        except (ValueError, KeyError, TypeError):  # an answer about something else than a connector
+            return
+    else:
+        return
+    deadline = time.monotonic() + _OWN_VIEW_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            seen: object = dict(herder.connector_info(name).config)
+        except NotFoundError:
+            seen = None
+        if seen == config:
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _forwarded(request: Request, peers: Peers, misdirected: MisdirectedError, target: str, deadline: float) -> Response:
