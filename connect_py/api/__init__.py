@@ -22,6 +22,7 @@ from connect_py.api.config import (
 from connect_py.api.connector import Connector, ConnectorContext, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
 from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, PostProcessor
+from connect_py.api.facts import SourceFacts, SourceFactsReader, StoredOffsets
 from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.api.record import (
     EncodedBatch,
@@ -87,11 +88,14 @@ __all__ = [
     "SinkTask",
     "SinkTaskContext",
     "SourceConnector",
+    "SourceFacts",
+    "SourceFactsReader",
     "SourceOffset",
     "SourcePartition",
     "SourceRecord",
     "SourceTask",
     "SourceTaskContext",
+    "StoredOffsets",
     "TopicPartition",
     "TransactionContext",
     "Transform",

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from connect_py.api.config import ConfigDef, ConfigValue
+from connect_py.api.facts import SourceFactsReader
 from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.task import BatchSinkTask, SinkTask, SourceTask
 
@@ -119,6 +120,16 @@ class SourceConnector(Connector):
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
         """Return whether its tasks use `SourceTaskContext.transactions` (`canDefineTransactionBoundaries`)."""
         return False
+
+    def facts_reader(self, config: Mapping[str, str]) -> SourceFactsReader | None:
+        """Return what asks the source for the state of its log, None where there is nothing to ask. Does not connect.
+
+        Called on an instance that is not started, in a process of the worker's that reads the facts of all its connectors.
+
+        Raises:
+            ConfigError: the configuration cannot be used.
+        """
+        return None
 
 
 class SinkConnector(Connector):

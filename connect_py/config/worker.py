@@ -34,6 +34,10 @@ MAX_TASKS_OF_WORKER = 1000
 #: How long a request waits for the end of a rebalance: longer than one takes, and shorter than clients wait.
 CONFLICT_WAIT_MS = 10_000
 
+FACTS_INTERVAL = "source.facts.interval.ms"
+#: A stalled source is to be known within 30 s, which takes three looks.
+FACTS_INTERVAL_MS = 10_000
+
 TASKS_OF_CONNECTOR = "tasks.max.per.connector"
 TASKS_OF_WORKER = "tasks.max.per.worker"
 
@@ -111,6 +115,14 @@ _BOTH = (
         validator=one_of("INFO", "DEBUG", "TRACE"),
     ),
     ConfigKey("metric.reporters", ConfigType.LIST, "", _LOW, "Accepted and not used: Prometheus scrapes /metrics."),
+    ConfigKey(
+        FACTS_INTERVAL,
+        ConfigType.LONG,
+        FACTS_INTERVAL_MS,
+        _LOW,
+        "How often each connector's database is asked for the state of its log, also while the task is stopped; 0: never.",
+        validator=between(0),
+    ),
     ConfigKey("metrics.listeners", ConfigType.LIST, None, _LOW, "Addresses of /metrics: by default those of the REST API, empty for none."),
     ConfigKey(
         "connector.client.config.override.policy",
@@ -239,6 +251,7 @@ class WorkerConfig:
     has_fork_server: bool = True
     exactly_once: str = "disabled"
     conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
+    facts_seconds: float = FACTS_INTERVAL_MS / 1000
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -270,6 +283,7 @@ class WorkerConfig:
             has_fork_server=values["task.fork.server"],
             exactly_once=values.get("exactly.once.source.support", "disabled").lower(),
             conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
+            facts_seconds=values[FACTS_INTERVAL] / 1000,
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

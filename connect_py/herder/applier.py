@@ -47,6 +47,7 @@ from connect_py.herder.shutdown import ShutdownSequence
 from connect_py.herder.signals import Notifications
 from connect_py.herder.thread import HerderThread
 from connect_py.host.connectors import ConnectorHost, TaskConfigs
+from connect_py.host.facts import FACTS_PROCESS, FactsHost
 from connect_py.host.process import Event, Launcher, TaskProcess
 from connect_py.host.tasks import TaskHost, TaskSpec
 from connect_py.kafka.transactions import fence_tasks
@@ -136,6 +137,9 @@ _LAST_REPORTS_SECONDS = 5.0
 #: Attempts within a minute, for which Connect does not complain of a signature: the key may just have been replaced.
 _ROTATING_ATTEMPTS = 8
 
+#: How long the offsets may take that tell how far a stopped connector is behind.
+_FACTS_OFFSETS_SECONDS = 5.0
+
 #: Delays between attempts to publish task configurations: 250 ms doubling to 60 s.
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
 
@@ -195,6 +199,9 @@ class Applier:
         self._leases = None if assignment.lease_seconds is None else Leases(assignment.lease_seconds, assignment.lease_until)
         self._known: frozenset[str] = frozenset()
         self._followers: list[Callable[[], None]] = []
+        self._facts = FactsHost(
+            plugins, self.metrics, spawn=self._spawn_facts, read_offsets=self._offsets_soon, is_off=worker.facts_seconds <= 0
+        )
         self._connectors = ConnectorHost(
             plugins,
             statuses,
@@ -208,6 +215,7 @@ class Applier:
             resolve=self._reloads.resolve,
             read_offsets=self._read_offsets,
             max_tasks_of_connector=worker.max_tasks_of_connector,
+            facts=self._facts,
         )
         self.tasks = TaskHost(
             statuses,
@@ -265,6 +273,7 @@ class Applier:
 
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
+        self._facts.close()
         self._shutdown.finish(self._pool)
         self._launcher.close()
         self._to_leader.shutdown(wait=False, cancel_futures=True)
@@ -527,6 +536,33 @@ class Applier:
         if start.get("leased") and self._leases is not None:
             self._leases.add(process)
         return process
+
+    def _spawn_facts(self, on_event: Callable[[Event], None]) -> TaskProcess:
+        """Start the process that asks sources for the state of their logs. Raises OSError."""
+        start = {
+            "type": "facts",
+            "connector": "connect-py",
+            "task": "source-facts",
+            "config": {},
+            "paused": False,
+            "interval": self.worker.facts_seconds,
+            "worker": dict(self.worker.raw),
+            "plugins": self.plugins.references,
+            "log_level": logging.getLogger().level,
+            "log_levels": _levels_of_loggers(),
+        }
+        return TaskProcess(
+            lambda: self._launcher.launch(FACTS_PROCESS),
+            start,
+            on_event,
+            forward=line_logging.forwarder("facts"),
+            redact=lambda text: readable(scrub(PROVIDED(text)), _MAX_LINE),
+        )
+
+    def _offsets_soon(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
+        config = self.configs.snapshot().connectors.get(name, {})
+        values = self.variables.resolve(config).values if OWN_OFFSETS_TOPIC in config else config
+        return self.offsets.read(name, values, _FACTS_OFFSETS_SECONDS)
 
     def _answer_task(self, question: str, task_id: tuple[str, int]) -> Mapping[str, Any]:
         """What an exactly-once task asks before it reads; on the pool. Raises ConnectError."""

@@ -21,6 +21,7 @@ from connect_py.api.storage import Status, StatusStore, TargetState
 from connect_py.config.connector import CONNECTOR_CLASS, CONNECTOR_VERSION, max_tasks
 from connect_py.config.worker import MAX_TASKS_OF_CONNECTOR, TASKS_OF_CONNECTOR
 from connect_py.errors import ConnectError, FatalTaskError, noted
+from connect_py.host.facts import FactsHost
 from connect_py.log import lines as line_logging
 from connect_py.log.traces import headline
 from connect_py.metrics.worker import WorkerMetrics
@@ -75,6 +76,7 @@ class ConnectorHost:
         resolve: replaces the variables of a connector's configuration; called on the pool. Raises ConfigError.
         read_offsets: gives what the offsets topic holds of a connector; called on connectors' threads. Raises RetriableError.
         max_tasks_of_connector: the worker's ``tasks.max.per.connector``.
+        facts: has the sources of hosted connectors asked for the state of their logs, in whatever state a connector is.
         stop_seconds: how long a connector waits for the end of its last instance.
     """
 
@@ -93,6 +95,7 @@ class ConnectorHost:
         resolve: Callable[[str, Mapping[str, str]], Mapping[str, str]] = lambda _name, config: config,
         read_offsets: Callable[[str], Iterable[tuple[SourcePartition, SourceOffset]]] = lambda _name: (),
         max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR,
+        facts: FactsHost | None = None,
         stop_seconds: float = _STOP_SECONDS,
     ) -> None:
         self._plugins = plugins
@@ -107,6 +110,7 @@ class ConnectorHost:
         self._resolve = resolve
         self._read_offsets = read_offsets
         self._max_tasks = max_tasks_of_connector
+        self._facts = facts
         self._stop_seconds = stop_seconds
         self._hosted: dict[str, _Hosted] = {}
         self._ends: dict[str, threading.Event] = {}
@@ -141,7 +145,7 @@ class ConnectorHost:
     def remove(self, name: str) -> None:
         """The connector is deleted."""
         hosted = self._hosted.pop(name, None)
-        self._metrics.connector_gone(name)
+        self._forget(name)
         if hosted is not None:
             self._retire(name, hosted)
         self._ends = {key: end for key, end in self._ends.items() if key in self._hosted or not end.is_set()}
@@ -161,14 +165,19 @@ class ConnectorHost:
             self._retire(name, hosted)
             if hosted.state in ("RUNNING", "PAUSED", "RESTARTING", "STOPPED"):
                 self._report(name, hosted, "UNASSIGNED")
-        self._metrics.connector_gone(name)
+        self._forget(name)
 
     def abandon(self) -> None:
         """Other workers may have the connectors: end their instances here, and report nothing."""
         for name, hosted in self._hosted.items():
             self._retire(name, hosted)
-            self._metrics.connector_gone(name)
+            self._forget(name)
         self._hosted.clear()
+
+    def _forget(self, name: str) -> None:
+        self._metrics.connector_gone(name)
+        if self._facts is not None:
+            self._facts.unwatch(name)
 
     def is_hosting(self, name: str) -> bool:
         """Return whether a connector is this worker's."""
@@ -181,6 +190,8 @@ class ConnectorHost:
 
     def _enter(self, name: str, hosted: _Hosted, target: TargetState) -> None:
         hosted.after = self._ends.get(name)
+        if self._facts is not None:
+            self._facts.watch(name, hosted.config, target)
         if target is TargetState.STARTED:
             self._ends[name] = hosted.gone
             self._pool.submit(self._start, name, hosted)

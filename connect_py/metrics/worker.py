@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.task import MetricGroup, MetricValue
+from connect_py.metrics.facts import SourceFactsStore, TaskProgress
+from connect_py.metrics.verdict import Judgement, Observed
 
 #: The group by which a task reports its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
 #: `seconds-left` and `done`; a table may be missing from all but `rows`.
@@ -105,6 +108,7 @@ class _Task:
     pid: int | None = None
     has_started: bool = False
     groups: Sequence[MetricGroup] = field(default_factory=list)
+    progress: TaskProgress = field(default_factory=TaskProgress)
 
 
 class WorkerMetrics:
@@ -126,6 +130,7 @@ class WorkerMetrics:
         self._connectors: dict[str, str] = {}
         self._tasks: dict[TaskId, _Task] = {}
         self._connector_starts, self._task_starts = _Starts(), _Starts()
+        self._facts = SourceFactsStore()
 
     # -- connectors
 
@@ -161,7 +166,7 @@ class WorkerMetrics:
                 known.has_started = True
                 self._task_starts.ended(known.status != "failed")
             if known.status in ("failed", "restarting"):
-                known.groups, known.pid = [], None
+                known.groups, known.pid, known.progress = [], None, TaskProgress()
 
     def task_reported(self, task: TaskId, report: Mapping[str, Any]) -> None:
         """A task's process sent its figures."""
@@ -169,7 +174,9 @@ class WorkerMetrics:
         groups = [MetricGroup(domain, type_, _tags(domain, tags, where), values) for domain, type_, tags, values in report["groups"]]
         with self._lock:
             if task in self._tasks:
-                self._tasks[task].groups = groups
+                self._tasks[task].progress.report(groups, time.monotonic())
+                # what is judged by, and changes with every event, is no series
+                self._tasks[task].groups = [group for group in groups if (group.domain, group.type) != POSITION_GROUP]
 
     def snapshots(self, connector: str) -> dict[int, dict[str, Any]]:
         """Return what the tasks of a connector tell of their snapshots, by task number; only of those that tell something."""
@@ -181,6 +188,43 @@ class WorkerMetrics:
         """The task's process has ended for good, or the task is another worker's."""
         with self._lock:
             self._tasks.pop(task, None)
+
+    # -- what sources say of their logs, see `connect_py.metrics.facts`
+
+    def facts_reported(self, connector: str, message: Mapping[str, Any], *, uses_offsets: bool) -> None:
+        """The source of a connector has said how its log is."""
+        with self._lock:
+            self._facts.reported(connector, message, uses_offsets=uses_offsets)
+
+    def facts_failed(self, connector: str, error: str) -> None:
+        """The source of a connector has not answered."""
+        with self._lock:
+            self._facts.failed(connector, error)
+
+    def facts_gone(self, connector: str) -> None:
+        """The source of a connector is no longer asked."""
+        with self._lock:
+            self._facts.gone(connector)
+
+    def wants_offsets(self, connector: str) -> bool:
+        """Return whether a connector's position is known by its stored offset only: no task of it reports one."""
+        with self._lock:
+            has_position = any(name == connector and task.progress.position.value is not None for (name, _), task in self._tasks.items())
+            return not has_position and self._facts.uses_offsets(connector)
+
+    def source_state(self, connector: str) -> dict[str, Any] | None:
+        """Return verdict, reason and facts of a connector as JSON (`SourceFactsStore.shown`); None of one that is not this worker's."""
+        with self._lock:
+            state = self._connectors.get(connector)
+            if state is None:
+                return None
+            judgement, seen = self._judged(connector, state)
+            return self._facts.shown(connector, judgement, seen)
+
+    def _judged(self, connector: str, state: str) -> tuple[Judgement, Observed]:
+        tasks = [task for (name, _), task in self._tasks.items() if name == connector]
+        progress = next((task.progress for task in tasks if task.progress.reported is not None), None)
+        return self._facts.judged(connector, state, [task.status for task in tasks], progress)
 
     # -- reading
 
@@ -199,6 +243,7 @@ class WorkerMetrics:
                 **self._connector_starts.values("connector"),
                 **self._task_starts.values("task"),
             }
+            facts = {name: self._facts.groups(name, *self._judged(name, state)) for name, state in connectors.items()}
         found = [
             MetricGroup(
                 _DOMAIN, "app-info", {"client-id": worker_id}, {"version": version, "commit-id": "unknown", "start-time-ms": self._began_ms}
@@ -212,6 +257,7 @@ class WorkerMetrics:
             found.append(MetricGroup(_DOMAIN, "connect-coordinator-metrics", {"client-id": worker_id}, assigned))
         for name, status in sorted(connectors.items()):
             found += _of_connector(name, status, kinds.get(name), [task for (owner, _), task in tasks.items() if owner == name])
+            found += facts[name]
         for task_id, task in sorted(tasks.items()):
             found += _of_task(task_id, task)
         return found

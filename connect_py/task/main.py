@@ -130,6 +130,8 @@ def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory
     for name, level in start["log_levels"].items():
         logging.getLogger(name).setLevel(level)
     formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
+    if start.get("type") == "facts":
+        return _read_facts(start, commands, channel, formatter)
     control = TaskControl(paused=start["paused"])
     pipe_writer = PipeOffsetWriter(channel.report)
     lease = LeaseTimer()
@@ -150,6 +152,25 @@ def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory
         channel.report({"type": "failed", "trace": trace})
         return 1
     channel.report({"type": "stopped"})
+    return 0
+
+
+def _read_facts(start: Mapping[str, Any], commands: BinaryIO, channel: WorkerChannel, formatter: Any) -> int:
+    """Be the process that asks the sources of a worker's connectors for the state of their logs (`connect_py.task.facts`)."""
+    from connect_py.task.facts import serve
+
+    plugins = Plugins.from_message(start["plugins"])
+    permit(start["worker"])
+    resolver = Resolver.from_worker(start["worker"], plugins.load)
+    secrets = secret_values(start["worker"])
+
+    def resolve(config: Mapping[str, str], connector: type) -> Mapping[str, str]:
+        values = resolver.resolve(config).values
+        secrets.update(secrets_of(plugins, values))
+        formatter.redact = redactor(secrets)
+        return values
+
+    serve(start, commands, plugins, resolve, channel.report, lambda error: formatter.clean(str(error) or type(error).__name__))
     return 0
 
 

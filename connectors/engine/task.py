@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
@@ -245,8 +246,14 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             self._maybe_services.committed(offset for _, offset in offsets)
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Return Debezium's beans, and the progress of a snapshot."""
-        return [*self._snapshot_metrics.groups(), self._streaming_metrics.group()]
+        """Return Debezium's beans, the progress of a snapshot, and what was read of the log."""
+        read = self._log_position()
+        position = [MetricGroup(*POSITION_GROUP, {}, read)] if read else []
+        return [*self._snapshot_metrics.groups(), self._streaming_metrics.group(), *position]
+
+    def _log_position(self) -> Mapping[str, int]:
+        """Return what was read of the source's log, as the values of `POSITION_GROUP`; empty while nothing is."""
+        return {}
 
     def close(self) -> None:
         """Release every connection; also after a start that refused its configuration."""

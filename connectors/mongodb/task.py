@@ -211,6 +211,14 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
     def _resume_description(self) -> str:
         return "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {self._position}"
 
+    def _log_position(self) -> Mapping[str, int]:
+        if self._stream is None:
+            return {}
+        last, idle = self._stream.offset, self._stream.idle_offset
+        at = idle.token.time if idle is not None and idle.token is not None else None
+        seconds = at[0] if at is not None else last.seconds
+        return {"position": seconds} if seconds > 0 else {}
+
     def _close_connections(self) -> None:
         if self._stream is not None:
             self._stream.close()

@@ -119,6 +119,10 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             return "the snapshot goes on" if self._position else "the snapshot begins again"
         return f"reading goes on from {self._position.dump()}"
 
+    def _log_position(self) -> Mapping[str, int]:
+        read = self._stream.received if self._stream is not None else None
+        return {"segment": read.number, "position": read.pos} if read is not None and read.pos else {}
+
     def _close_connections(self) -> None:
         if self._stream is not None:
             self._stream.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
+from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
@@ -49,6 +49,12 @@ class PostgresConnector(SourceConnector):
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """A position names one change."""
         return True
+
+    def facts_reader(self, config: Mapping[str, str]) -> SourceFactsReader:
+        """Return what asks the server for the state of its log. Raises ConfigError."""
+        from connectors.postgres.facts import PostgresFactsReader
+
+        return PostgresFactsReader(config)
 
     def task_class(self) -> type[SourceTask]:
         """Return the class of its task."""

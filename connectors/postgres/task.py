@@ -141,6 +141,9 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             }
         return [*super().metrics(), MetricGroup("connect.py", "postgres-slot", {"slot": self._config.slot}, slot_figures)]
 
+    def _log_position(self) -> Mapping[str, int]:
+        return {"position": self._stream.received} if self._stream is not None and self._stream.received else {}
+
     def close(self) -> None:
         """Leave the server as a good client does; drop the slot when `slot.drop.on.stop` asks for that."""
         if self._stream is not None:

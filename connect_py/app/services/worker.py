@@ -16,6 +16,7 @@ from typing import Any
 import connect_py
 from connect_py.app.services.kafka import QUICK_START
 from connect_py.app.services.process import Service, ServiceError, child_pids, free_port, wait_until
+from connect_py.host.facts import FACTS_PROCESS
 from connect_py.task.fork_server import FORK_SERVER
 
 #: Offsets are flushed every two seconds, as the reference's rig does; a minute, Connect's default, would make every test wait.
@@ -195,8 +196,9 @@ class Worker:
     def children(self) -> list[int]:
         """Return the ids of the processes that run tasks: children of the worker, or of the server that it has them forked from."""
         found = child_pids(self.pid)
-        servers = [pid for pid in found if _is_fork_server(pid)]
-        return sorted({*found, *(task for server in servers for task in child_pids(server))} - {*servers})
+        servers = [pid for pid in found if _has_in_command(pid, FORK_SERVER)]
+        children = {*found, *(task for server in servers for task in child_pids(server))} - {*servers}
+        return sorted(pid for pid in children if not _has_in_command(pid, FACTS_PROCESS))
 
     def stop(self) -> None:
         """Ask the worker to end (SIGTERM) and wait."""
@@ -220,8 +222,8 @@ def _message(content: bytes) -> str:
         return content.decode(errors="replace")
 
 
-def _is_fork_server(pid: int) -> bool:
+def _has_in_command(pid: int, text: str) -> bool:
     try:
-        return FORK_SERVER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return text.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False

@@ -120,6 +120,11 @@ class BinlogPosition:
     def __lt__(self, other: BinlogPosition) -> bool:
         return self._order() < other._order()
 
-    def _order(self) -> tuple[int, int]:
+    @property
+    def number(self) -> int:
+        """The file's number."""
         number = self.file.rpartition(".")[2]
-        return int(number) if number.isdigit() else 0, self.pos
+        return int(number) if number.isdigit() else 0
+
+    def _order(self) -> tuple[int, int]:
+        return self.number, self.pos

@@ -595,12 +595,22 @@ def test_every_figure_is_on_the_page() -> None:
             assert re.search(rf"`[^`]*\b{re.escape(attribute)}\b[^`]*`", page), f"{group.type}: {attribute}"
 
 
+#: What connectors say; tests/integration/test_source_facts.py sees it.
+FACTS = (
+    "connect_py_task_process_",
+    "connect_py_postgres_slot_",
+    "connect_py_mysql_binlog_",
+    "connect_py_mongodb_oplog_",
+    "connect_py_source_",
+)
+
+
 @pytest.mark.parametrize("file", ["alerts.yml", "grafana-dashboard.json"])
 def test_alerts_and_dashboard_ask_for_series_that_exist(file: str) -> None:
     text = (DOCS / "monitoring" / file).read_text()
     assert yaml.safe_load(text)
     known = {name.partition("{")[0] for name in shown(everything())}
     asked = set(re.findall(r"\b(?:kafka_|debezium_metrics_|connect_py_)\w+", text))
-    elsewhere = {name for name in asked if name.startswith(("connect_py_task_process_", "connect_py_postgres_slot_"))}
+    elsewhere = {name for name in asked if name.startswith(FACTS)}
     assert len(asked) > 8
     assert asked - elsewhere - known == set()

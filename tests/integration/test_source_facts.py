@@ -1,0 +1,64 @@
+"""What sources say of their logs, by a real worker: whatever state the connector is in."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psycopg
+import pytest
+
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
+from tests.fix_postgres import postgres_source
+from tests.integration.test_metrics import Scrape
+
+pytestmark = pytest.mark.services
+
+
+def test_a_stopped_connectors_slot_is_seen_to_grow(worker: Worker, postgres: PostgresAddress, database: str, tag: str) -> None:
+    scrape = Scrape(worker.url)
+
+    def retained() -> float:
+        return scrape("connect_py_postgres_slot_retained_bytes", connector=tag, slot=f"slot_{tag}") or 0.0
+
+    with psycopg.connect(postgres.dsn(database), autocommit=True) as session:
+        session.execute("CREATE TABLE a (id int PRIMARY KEY, t text)")
+        worker.create(tag, postgres_source(postgres, database, tag))
+        try:
+            scrape.until(1, "connect_py_postgres_slot_active", connector=tag, slot=f"slot_{tag}")
+            worker.request("PUT", f"/connectors/{tag}/stop")
+            scrape.until(1, "connect_py_source_verdict", connector=tag, verdict="stopped")
+            before = retained()
+            session.execute("INSERT INTO a SELECT n, repeat('x', 1000) FROM generate_series(1, 4000) n")
+            wait_until(lambda: retained() > before + 4_000_000, 30, "the slot to grow")
+            assert scrape("connect_py_postgres_slot_wal_status_level", connector=tag) == 0
+            assert scrape("connect_py_source_facts_up", connector=tag) == 1
+        finally:
+            worker.delete(tag)
+    wait_until(lambda: tag not in scrape.text(), 60, "the figures of a deleted connector to vanish")
+
+
+@pytest.mark.long
+def test_a_task_that_hangs_is_stalled_within_thirty_seconds_and_a_quiet_one_is_not(
+    worker: Worker, postgres: PostgresAddress, database: str, tag: str
+) -> None:
+    scrape = Scrape(worker.url)
+    with psycopg.connect(postgres.dsn(database), autocommit=True) as session:
+        session.execute("CREATE TABLE a (id int PRIMARY KEY)")
+        before = set(worker.children())
+        worker.create(tag, postgres_source(postgres, database, tag))
+        try:
+            scrape.until(1, "debezium_metrics_Connected", connector=tag, context="streaming")
+            scrape.until(1, "connect_py_source_verdict", connector=tag, verdict="idle")
+            (pid,) = set(worker.children()) - before
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                session.execute("INSERT INTO a SELECT n FROM generate_series(1, 20000) n")
+                scrape.until(1, "connect_py_source_verdict", connector=tag, verdict="stalled")
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            wait_until(lambda: not scrape.all("connect_py_source_verdict", connector=tag, verdict="stalled"), 30, "the task to move again")
+        finally:
+            worker.delete(tag)
