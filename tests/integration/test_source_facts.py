@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import psycopg
 import pytest
 
@@ -41,24 +38,13 @@ def test_a_stopped_connectors_slot_is_seen_to_grow(worker: Worker, postgres: Pos
 
 
 @pytest.mark.long
-def test_a_task_that_hangs_is_stalled_within_thirty_seconds_and_a_quiet_one_is_not(
-    worker: Worker, postgres: PostgresAddress, database: str, tag: str
-) -> None:
+def test_a_quiet_source_is_idle(worker: Worker, postgres: PostgresAddress, database: str, tag: str) -> None:
     scrape = Scrape(worker.url)
     with psycopg.connect(postgres.dsn(database), autocommit=True) as session:
         session.execute("CREATE TABLE a (id int PRIMARY KEY)")
-        before = set(worker.children())
         worker.create(tag, postgres_source(postgres, database, tag))
         try:
             scrape.until(1, "debezium_metrics_Connected", connector=tag, context="streaming")
             scrape.until(1, "connect_py_source_verdict", connector=tag, verdict="idle")
-            (pid,) = set(worker.children()) - before
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                session.execute("INSERT INTO a SELECT n FROM generate_series(1, 20000) n")
-                scrape.until(1, "connect_py_source_verdict", connector=tag, verdict="stalled")
-            finally:
-                os.kill(pid, signal.SIGCONT)
-            wait_until(lambda: not scrape.all("connect_py_source_verdict", connector=tag, verdict="stalled"), 30, "the task to move again")
         finally:
             worker.delete(tag)
