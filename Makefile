@@ -8,7 +8,7 @@ BIN := .venv/bin
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
 	@echo '                     WORKERS=2 shares the work between two workers and kills one)'
-	@echo 'make test            checks and tests, against servers that the tests start (about 16 minutes on two cores)'
+	@echo 'make test            checks and tests, against servers that the tests start (about 18 minutes on two cores)'
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
 	@echo 'make check           ruff, mypy, import-linter, words, private names in tests'
 	@echo 'make unit            the tests that need no server'
