@@ -23,7 +23,10 @@ install: .venv/installed
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo '$(PYTHON) cannot make virtual environments: install its venv module (Debian, Ubuntu: apt-get install python3-venv).' >&2; exit 1; }
 	@[ -x $(BIN)/python ] || { echo 'making .venv'; $(PYTHON) -m venv .venv; }
 	@echo 'installing packages into .venv (about 450 MB the first time: Spark is most of it)'
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip install -q --python $(BIN)/python --editable '.[dev]' || { \
+	    echo 'uv could not install them (it does not read the configuration of pip): trying pip, which takes longer'; \
+	    $(BIN)/python -m pip install -q --disable-pip-version-check --editable '.[dev]'; }
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q connect_py connectors offsets rest_api spark_sink
 	@touch $@
 

@@ -124,6 +124,7 @@ def broker(tmp_path: Path) -> Iterator[OneBroker]:
     made.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [pytest.param(1, id="once"), pytest.param(5, id="again-and-again", marks=pytest.mark.long)])
 def test_the_broker_is_started_again_in_a_rebalance(broker: OneBroker, tmp_path: Path, tag: str, dice: random.Random, count: int) -> None:
     """A worker that joins, or that leaves, has the group in a rebalance; then the broker is killed, and comes back."""

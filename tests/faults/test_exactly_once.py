@@ -192,6 +192,7 @@ def test_a_mysql_source_that_is_killed_again_and_again_writes_each_row_once(
         cursor.execute(f"DROP DATABASE {tag}")
 
 
+@pytest.mark.long
 def test_a_source_that_is_paused_restarted_and_stopped_writes_each_row_once(
     make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str
 ) -> None:

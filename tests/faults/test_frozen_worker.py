@@ -209,7 +209,7 @@ def source(request: pytest.FixtureRequest) -> Source:
     return found
 
 
-both = pytest.mark.parametrize("source", ["mysql_table", "postgres_table"], indirect=True)
+both = pytest.mark.parametrize("source", ["mysql_table", pytest.param("postgres_table", marks=pytest.mark.long)], indirect=True)
 
 
 @both

@@ -156,6 +156,7 @@ def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
     worker.delete(name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("readers", [1, 2] if KILLS > 3 else [2])
 @pytest.mark.parametrize("server", ["mysql", "mariadb"] if KILLS > 3 else ["mysql"], indirect=True)
 def test_a_snapshot_that_is_killed_again_and_again_goes_on(

@@ -19,6 +19,7 @@ LONG = bool(os.environ.get("CONNECT_PY_LAKE_ZOMBIES"))
 TABLES = ("kept", "logged", "versions")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(420 + 4080 * LONG)
 @pytest.mark.parametrize(
     ("lake", "driver"),

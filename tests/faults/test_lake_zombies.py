@@ -82,6 +82,7 @@ def take_over(lake: Lake, younger: SparkLakehouseSinkTask) -> None:
     lake.drain(younger)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600 + 7200 * LONG)
 @pytest.mark.parametrize("driver", ["loop", "stream"] if LONG else ["loop"])
 @iceberg_and_long_delta

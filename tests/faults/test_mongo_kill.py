@@ -132,6 +132,7 @@ def has(kafka: Kafka, topic: str, count: float) -> bool:
     return kafka.count(topic) >= count
 
 
+@pytest.mark.long
 def test_a_snapshot_that_is_killed_again_and_again_goes_on(
     make_worker: Callable[..., Worker], kafka: Kafka, mongo: MongoAddress, tag: str, dice: random.Random
 ) -> None:

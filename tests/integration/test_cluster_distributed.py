@@ -221,6 +221,7 @@ def test_pause_state_persistent(cluster: Cluster) -> None:
 ROUNDS = [pytest.param(1, id="once"), pytest.param(3, id="three-rounds", marks=pytest.mark.long)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize("clean", [pytest.param(True, id="clean"), pytest.param(False, id="kill", marks=pytest.mark.long)])
 def test_bounce(cluster: Cluster, kafka: Kafka, clean: bool, rounds: int) -> None:

@@ -26,6 +26,7 @@ def hand_in(worker: Worker, connector: str) -> None:
     worker.request("POST", f"/connectors/{connector}/tasks", tasks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_workers_share_tasks_and_take_over_those_of_one_that_is_killed_without_signatures(
     cluster: Cluster, kafka: Kafka, protocol: str

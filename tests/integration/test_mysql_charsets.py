@@ -18,7 +18,7 @@ _READ_OTHERWISE = {
 }
 
 
-@pytest.fixture(params=["mysql", "mariadb"])
+@pytest.fixture(params=["mysql", pytest.param("mariadb", marks=pytest.mark.long)])
 def cursor(request: pytest.FixtureRequest) -> Iterator[Any]:
     with request.getfixturevalue(request.param).connect() as connection:
         yield connection.cursor()

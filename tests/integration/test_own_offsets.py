@@ -32,7 +32,7 @@ def positions(worker: Worker, name: str) -> list[int]:
     return [each["offset"]["position"] for each in worker.request("GET", f"/connectors/{name}/offsets")["offsets"]]
 
 
-@pytest.mark.parametrize("support", ["disabled", "enabled"])
+@pytest.mark.parametrize("support", [pytest.param("disabled", marks=pytest.mark.long), "enabled"])
 def test_a_source_resumes_where_the_workers_topic_says_and_then_keeps_its_offsets_in_its_own(
     make_worker: Callable[..., Worker], kafka: Kafka, admin: KafkaAdmin, tmp_path: Path, tag: str, support: str
 ) -> None:

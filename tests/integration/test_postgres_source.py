@@ -684,6 +684,7 @@ def test_a_stop_ends_a_waiting_poll_soon(runner: Runner) -> None:
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.long
 def test_a_server_with_a_short_timeout_keeps_a_source_that_must_wait_for_kafka(runner: Runner, caplog: pytest.LogCaptureFixture) -> None:
     role = f"slow_{runner.database}".lower()
     runner.db.execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD 'p'")

@@ -60,6 +60,7 @@ def iceberg_config(lake: Lake, topic: str, **more: str) -> dict[str, str]:
     return config | {"lakehouse.tables.metadata-columns": ""} | {f"iceberg.{name.replace('_', '.')}": value for name, value in more.items()}
 
 
+@pytest.mark.long
 def test_icebergs_single_destination_table_has_every_record(lake: Lake, held_spark: Any) -> None:
     topic = lake.topic("events")
     task = lake.start(iceberg_config(lake, topic, tables="public.events"))
@@ -136,6 +137,7 @@ def test_debezium_servers_append_mode_has_every_event(lake: Lake) -> None:
     assert [(row["id"], row["age"], row["__op"]) for row in rows] == [(1, 30, "r"), (2, 40, "r"), (1, 31, "u"), (2, 40, "d")]
 
 
+@pytest.mark.long
 def test_debezium_servers_changes_of_the_schema_do_the_same_but_for_a_column_that_went(lake: Lake) -> None:
     topic = lake.topic("customers")
     task = lake.start(lake.config(topic))

@@ -162,7 +162,7 @@ def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake) -> N
 
 
 @iceberg_and_long_delta
-@pytest.mark.parametrize("how", ["rolled back", "dropped", pytest.param("replaced", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["dropped", *(pytest.param(how, marks=pytest.mark.long) for how in ("rolled back", "replaced"))])
 def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake, how: str) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -252,6 +252,7 @@ def alter(lake: Lake, task: SparkLakehouseSinkTask, config: dict[str, str], want
     offsets.alter_tables(tables, {tp.topic: [TableName(("public", "t"))] for tp in wanted}, wanted, tables.written())
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 @pytest.mark.timeout(300)
 def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) -> None:
@@ -299,6 +300,7 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
     assert lake.watermark("t") == {topic: {"0": 7}}
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offsets(lake: Lake) -> None:
     topic = lake.topic("t")

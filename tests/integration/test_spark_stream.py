@@ -164,6 +164,7 @@ def broken(statement: str) -> None:
         raise RuntimeError("storage is away")
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_of_two_streams_alive_at_once_the_older_one_cannot_commit(lake: Lake) -> None:
     topic = lake.topic("t")

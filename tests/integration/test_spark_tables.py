@@ -91,6 +91,7 @@ def test_a_partition_of_a_column_that_is_not_there_makes_no_table(lake: Lake) ->
     assert not (lake.warehouse / "public" / "t").exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif("CONNECT_PY_LAKE_REMOTE" in os.environ, reason="the JVM that compiles is a server's")
 @iceberg_and_long_delta
 def test_a_batch_like_those_before_it_has_nothing_compiled_anew(lake: Lake) -> None:

@@ -166,7 +166,7 @@ class Sweep:
         return "\n".join(self.said)
 
 
-@pytest.mark.parametrize("level", ["INFO", "TRACE"])
+@pytest.mark.parametrize("level", [pytest.param("INFO", marks=pytest.mark.long), "TRACE"])
 def test_no_planted_secret_leaves_the_worker(
     level: str,
     make_worker: Callable[..., Worker],

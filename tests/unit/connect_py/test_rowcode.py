@@ -120,6 +120,7 @@ def test_lines_are_kept_as_long_as_a_function_or_its_frame() -> None:
     assert generated_files() == before
 
 
+@pytest.mark.long
 def test_ten_thousand_functions_leave_no_lines_behind() -> None:
     before = generated_files()
     for number in range(10_000):

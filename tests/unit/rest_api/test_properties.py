@@ -140,7 +140,7 @@ STEPS = st.tuples(
 )
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 @given(st.lists(STEPS, max_size=25))
 def test_connectors_are_what_requests_made_of_them(steps):
     app = create_app(MemoryHerder())

@@ -64,6 +64,7 @@ def needed(stayed: Mapping[Item, str], group: Group, *, tasks: bool) -> int:
     return sum(max(0, load - minimum) for load in loads.values()) - min(extras, sum(load > minimum for load in loads.values()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(size("LARGE_HISTORIES", 1, 20)))
 def test_in_a_history_of_a_large_group_nothing_moves_without_need(seed: int) -> None:
     chance = random.Random(seed)

@@ -19,8 +19,9 @@ from connect_py.group.protocol import (
     encode_metadata,
 )
 from tests.rebalances import Group, OurLeaders, work
+from tests.seeds import size
 
-WORKERS, CONNECTORS, TASKS_EACH = 50, 1_000, 5
+WORKERS, CONNECTORS, TASKS_EACH = size("LARGE_GROUP_WORKERS", 20, 50), size("LARGE_GROUP_CONNECTORS", 200, 1_000), 5
 
 #: A revocation, its hand-over, a delay with its end, and a round of balance after each of them.
 ROUNDS = 5
@@ -134,7 +135,7 @@ def test_after_an_event_shares_are_equal_and_nothing_has_moved_without_need(even
     assert owner_of(group) == after
 
 
-@pytest.mark.parametrize(("workers", "connectors", "limit_ms"), [(4, 200, 100), (WORKERS, CONNECTORS, 500)])
+@pytest.mark.parametrize(("workers", "connectors", "limit_ms"), [(4, 200, 100), pytest.param(50, 1_000, 500, marks=pytest.mark.long)])
 def test_a_round_of_the_leader_takes_little_of_its_cpu(workers: int, connectors: int, limit_ms: int) -> None:
     """From the bytes of the members' states to the bytes of their assignments; the broker's client waits meanwhile."""
     assignor = Assignor()
