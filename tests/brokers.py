@@ -12,7 +12,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from connect_py.app.services.kafka import LOGGING, QUICK_START, kafka_jars
@@ -123,10 +123,20 @@ class Brokers:
 
     def group_of(self, name: str, nodes: Sequence[int]) -> str:
         """Return a group's id that begins with the name and whose coordinator is one of these nodes."""
-        # whoever asks for a coordinator has the topic made
+        # whoever asks for a coordinator has the topic made; a broker that has just become one may not know it yet
         asking = Consumer({"bootstrap.servers": self.bootstrap, "group.id": name})
+
+        def is_answered() -> bool:
+            try:
+                asking.committed([TopicPartition(name, 0)], timeout=60)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.NOT_COORDINATOR:
+                    raise
+                return False
+            return True
+
         try:
-            asking.committed([TopicPartition(name, 0)], timeout=60)
+            wait_until(is_answered, 60, "an answer of the group's coordinator")
         finally:
             asking.close()
         wait_until(lambda: self.coordinator(name) is not None, 60, "a coordinator")

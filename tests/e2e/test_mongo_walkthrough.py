@@ -90,7 +90,8 @@ def test_six_documents_become_seven_and_thirteen_records_and_stay_six_documents(
 
 
 def _order(path: Path, kind: str, data: dict[str, object]) -> None:
-    wait_until(lambda: not path.read_text(), 30, "the file to be read")
+    # the source renames the file, reads it, and makes an empty one
+    wait_until(lambda: path.exists() and not path.stat().st_size, 30, "the file to be read")
     path.write_text(json.dumps({"id": kind, "type": kind, "data": data}) + "\n")
 
 
