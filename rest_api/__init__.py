@@ -9,8 +9,8 @@ server.py                   sockets and uvicorn, in a thread of its own
             app.py          FastAPI: routes/, one module a resource, with bodies.py in and models.py out
 """
 
-from rest_api.app import create_admin_app, create_app
+from rest_api.app import create_admin_app, create_app, create_health_app
 from rest_api.config import RestConfig
 from rest_api.server import Server, serve
 
-__all__ = ["RestConfig", "Server", "create_admin_app", "create_app", "serve"]
+__all__ = ["RestConfig", "Server", "create_admin_app", "create_app", "create_health_app", "serve"]

@@ -19,7 +19,7 @@ from rest_api.middleware import AccessLog, Origins
 from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.openapi import ALWAYS, DESCRIPTION, DeclaredLogin, docs_page
 from rest_api.routes import all_routes
-from rest_api.routes.worker import logger_routes, metrics_routes
+from rest_api.routes.worker import health_routes, logger_routes, metrics_routes
 from rest_api.waiting import Deadline
 
 
@@ -61,6 +61,15 @@ def create_metrics_app(herder: Herder, config: RestConfig) -> FastAPI:
     app = _application(herder, config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
     app.add_middleware(AccessLog)
+    return app
+
+
+def create_health_app(herder: Herder, config: RestConfig) -> FastAPI:
+    """Return the application that health listeners serve: `/health` and nothing else, without authentication. Probes ask every few seconds,
+    so their requests are not logged."""
+    routers = [health_routes(herder)]
+    app = _application(herder, config, routers, pages=False)
+    app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
     return app
 
 

@@ -36,6 +36,7 @@ class RestConfig:
         listeners: where the API is served.
         admin_listeners: where `/admin` is served: None means with the rest, none at all means nowhere.
         metrics_listeners: where `/metrics` is served (`metrics.listeners`): None means with the rest, none at all means nowhere.
+        health_listeners: where `/health` is served to probes in addition (`health.listeners`), without a password.
         auth: who may call the main listeners; None means everybody.
         max_body_bytes: a longer request gets 413.
         body_seconds: after which a client that sends nothing of its request's body gets 408.
@@ -52,6 +53,7 @@ class RestConfig:
     listeners: tuple[Listener, ...] = ()
     admin_listeners: tuple[Listener, ...] | None = None
     metrics_listeners: tuple[Listener, ...] | None = None
+    health_listeners: tuple[Listener, ...] = ()
     auth: BasicAuth | None = None
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
@@ -79,6 +81,7 @@ class RestConfig:
             listeners=parse_listeners(listed(properties.get("listeners")) or ("http://:8083",), properties, "listeners.https."),
             admin_listeners=None if admin is None else parse_listeners(listed(admin), properties, "admin.listeners.https."),
             metrics_listeners=None if metrics is None else parse_listeners(listed(metrics), properties, "listeners.https."),
+            health_listeners=parse_listeners(listed(properties.get("health.listeners")), properties, "listeners.https."),
             auth=basic_auth.from_worker(properties, environment),
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=listed(properties.get("access.control.allow.origin")),

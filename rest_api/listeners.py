@@ -232,12 +232,13 @@ def parse_listeners(
     Raises:
         ConfigError: one has another form, or its key or certificate cannot be used.
     """
-    split = [_split(text) for text in texts]
+    split = [split_listener(text) for text in texts]
     tls = server_context(properties or {}, prefix) if any(scheme == "https" for scheme, _, _ in split) else None
     return tuple(Listener(scheme, host, port, tls if scheme == "https" else None) for scheme, host, port in split)
 
 
-def _split(text: str) -> tuple[str, str, int]:
+def split_listener(text: str) -> tuple[str, str, int]:
+    """Return scheme, host (empty for every interface) and port of a listener's address. Raises ConfigError."""
     found = _LISTENER.match(text.strip())
     if not found or int(found[3]) > 65535 or int(found[3]) < 0:
         raise ConfigError("Listener doesn't have the right format (protocol://hostname:port).")

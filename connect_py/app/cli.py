@@ -16,6 +16,7 @@ usage: connect-py COMMAND ...
   distributed [worker.properties]                 a worker that keeps everything in Kafka topics; without a file, CONNECT_* and the
                                                   Debezium image's environment variables are used
   standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
+  health [worker.properties]                      whether the worker of this machine answers: exit code 0 or 1, for a container's check
   history verify|repair connector.json ...        whether the schema history of a MySQL or MariaDB connector tells what its server has
   verify source.json sink.json ...                whether the sink's lakehouse tables equal their source
   password USER                                   a line for the file of users of the REST API, with a hash of the password
@@ -32,6 +33,7 @@ _COMMANDS = {
     "task": ("connect_py.app.commands.task", "task"),
     "distributed": ("connect_py.app.commands.worker", "distributed"),
     "standalone": ("connect_py.app.commands.worker", "standalone"),
+    "health": ("connect_py.app.commands.health", "health"),
     "history": ("connect_py.app.commands.history", "history"),
     "verify": ("connect_py.app.commands.verify", "verify"),
     "password": ("connect_py.app.commands.tools", "password"),

@@ -123,6 +123,13 @@ _BOTH = (
         "How often each connector's database is asked for the state of its log, also while the task is stopped; 0: never.",
         validator=between(0),
     ),
+    ConfigKey(
+        "health.listeners",
+        ConfigType.LIST,
+        None,
+        _LOW,
+        "Addresses of /health without a password, for probes, in addition to the REST API's.",
+    ),
     ConfigKey("metrics.listeners", ConfigType.LIST, None, _LOW, "Addresses of /metrics: by default those of the REST API, empty for none."),
     ConfigKey(
         "connector.client.config.override.policy",

@@ -26,12 +26,19 @@ _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 
 
 def root_routes(herder: Herder) -> APIRouter:
-    """Return the routes of `/` and `/health`."""
+    """Return the route of `/`."""
     router = APIRouter(tags=["worker"], route_class=ConnectRoute)
 
     @router.get("/", summary="The worker's version and its Kafka cluster")
     def root() -> ServerInfo:
         return herder.server_info()
+
+    return router
+
+
+def health_routes(herder: Herder) -> APIRouter:
+    """Return the route of `/health`."""
+    router = APIRouter(tags=["worker"], route_class=ConnectRoute)
 
     @router.get(
         "/health",

@@ -66,7 +66,7 @@ def _worker(build: _Build, arguments: Sequence[str]) -> int:
     for name, level in levels.items():
         PROCESS.set_level(name, level)
     try:
-        properties = _properties(arguments[0] if arguments else None)
+        properties = read_properties(arguments[0] if arguments else None)
         formatter.redact = redactor(secret_values(properties))
         return _run(build, properties, arguments[1:])
     except ConnectError as error:
@@ -74,7 +74,15 @@ def _worker(build: _Build, arguments: Sequence[str]) -> int:
         return 2
 
 
-def _properties(path: str | None) -> dict[str, str]:
+def read_properties(path: str | None) -> dict[str, str]:
+    """Return a worker's own properties, with their variables as they are written.
+
+    Args:
+        path: of the properties file; None for the environment.
+
+    Raises:
+        ConfigError: the file cannot be read, or the environment is not complete.
+    """
     from connect_py.config.environment import environment_warnings, worker_properties
     from connect_py.data.java_properties import parse_properties
 
@@ -93,7 +101,7 @@ def _properties(path: str | None) -> dict[str, str]:
 def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
     from connect_py.api.permissions import FILE_PATHS, permit
     from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, worker_warnings
-    from rest_api.app import create_admin_app, create_app, create_metrics_app
+    from rest_api.app import create_admin_app, create_app, create_health_app, create_metrics_app
     from rest_api.config import RestConfig
     from rest_api.server import Server
     from rest_api.waiting import Gate
@@ -124,20 +132,25 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     for warning in worker_warnings(properties, definition):
         log.warning("%s", warning)
     server, metrics_server = Server(rest.listeners, rest.admin_listeners or ()), Server(rest.metrics_listeners or ())
+    health_server, health_gate = Server(rest.health_listeners), Gate()
     urls = server.bind()
     metrics_server.bind()
     gate, admin_gate = Gate(), Gate()
+    if rest.health_listeners:
+        health_server.start(health_gate)
     server.start(gate, admin_gate, on_end=end_without_rest)
     try:
         herder = build(worker, worker.worker_id(urls))
     except BaseException:
         server.stop(1.0)
+        health_server.stop(1.0)
         raise
     try:
         herder.start()
         starting.clear()
         gate.open(create_app(herder, rest))
         admin_gate.open(create_admin_app(herder, rest))
+        health_gate.open(create_health_app(herder, rest))
         if metrics_server.urls:
             metrics_server.start(create_metrics_app(herder, rest))
             log.info("Metrics: %s", ", ".join(f"{url}/metrics" for url in metrics_server.urls))
@@ -147,17 +160,38 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
         log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
         code = _create_connectors(herder, connector_files)
         if code == 0:
+            notify_service_manager("READY=1")
             stop.wait()
             code = 1 if is_deaf.is_set() else 0
             log.info("Kafka Connect stopping")
             log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
     finally:
+        notify_service_manager("STOPPING=1")
         herder.begin_stop()
         metrics_server.stop(1.0)
         server.stop(5.0)
         herder.stop()
+        health_server.stop(1.0)
     log.info("Kafka Connect stopped")
     return code
+
+
+def notify_service_manager(state: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Tell systemd about this process, as `sd_notify(3)` does; nothing happens under another parent.
+
+    Args:
+        state: such as ``READY=1``.
+        environ: its ``NOTIFY_SOCKET`` is the address, a path or, after an ``@``, an abstract name.
+    """
+    address = environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        try:
+            sender.connect("\0" + address[1:] if address.startswith("@") else address)
+            sender.send(state.encode())
+        except OSError as error:
+            log.warning("The service manager at %s was not told %s: %s", address, state, error.strerror or error)
 
 
 def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:

@@ -30,6 +30,7 @@ WORKER = {
     "ssl.truststore.location": "/t",
     "metrics.context.team": "a",
     "metrics.listeners": "http://:9404",
+    "health.listeners": "http://:8085",
     "task.restart.policy": "on-failure",
     "config.providers": "file",
     "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
