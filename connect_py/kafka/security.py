@@ -103,8 +103,26 @@ def _plain(option: str, value: str) -> str:
     return value
 
 
+#: Options of Strimzi's OAuth library for logins that librdkafka does not have.
+_OTHER_GRANTS = frozenset(
+    {
+        "oauth.access.token",
+        "oauth.refresh.token",
+        "oauth.password.grant.username",
+        "oauth.password.grant.password",
+        "oauth.client.assertion",
+    }
+)
+
+
 def _oauth(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, object]:
-    endpoint = properties.get("sasl.oauthbearer.token.endpoint.url")
+    endpoint = properties.get("sasl.oauthbearer.token.endpoint.url") or options.get("oauth.token.endpoint.uri")
+    grants = sorted(_OTHER_GRANTS & options.keys())
+    if grants:
+        raise ConfigError(
+            f"The option {grants[0]} of sasl.jaas.config asks for a kind of OAuth login that this worker does not have. It logs in with a "
+            "client id and a client secret (oauth.client.id, oauth.client.secret, oauth.token.endpoint.uri)."
+        )
     if not endpoint:
         subject = options.get("unsecuredLoginStringClaim_sub")
         if subject is None:
@@ -112,14 +130,20 @@ def _oauth(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[st
         return {"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": f"principal={subject}"}
     found: dict[str, object] = {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": endpoint}
     names = (
-        ("clientId", "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
-        ("clientSecret", "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
-        ("scope", "sasl.oauthbearer.scope", "sasl.oauthbearer.scope"),
+        ("clientId", "oauth.client.id", "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+        ("clientSecret", "oauth.client.secret", "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+        ("scope", "oauth.scope", "sasl.oauthbearer.scope", "sasl.oauthbearer.scope"),
     )
-    for option, java, setting in names:
-        value = properties.get(java) or options.get(option)
+    for option, strimzi, java, setting in names:
+        value = properties.get(java) or options.get(option) or options.get(strimzi)
         if value:
             found[setting] = value
+    if options.get("oauth.ssl.truststore.location"):
+        if options.get("oauth.ssl.truststore.type", "").upper() != "PEM":
+            raise ConfigError(
+                "The option oauth.ssl.truststore.location of sasl.jaas.config must name a PEM file (oauth.ssl.truststore.type)."
+            )
+        found["https.ca.location"] = options["oauth.ssl.truststore.location"]
     return found
 
 
