@@ -1,40 +1,76 @@
-# The worker with every extra, Spark, Java and the lakehouse libraries: nothing is fetched or missing when a connector starts.
+# Two images of one worker.
 #
-#   docker build -t connect-py-worker .
+#   docker build --target slim -t connect-py-worker:slim .     sources, converters, JDBC and MongoDB sinks; no Java
+#   docker build -t connect-py-worker .                        the same and the lakehouse sink: Spark, Java, their libraries
+#
 #   docker run -p 8083:8083 -e BOOTSTRAP_SERVERS=kafka:9092 -e GROUP_ID=1 -e CONFIG_STORAGE_TOPIC=my_connect_configs \
 #       -e OFFSET_STORAGE_TOPIC=my_connect_offsets -e STATUS_STORAGE_TOPIC=my_connect_statuses connect-py-worker
+#
+# Nothing is fetched when a connector starts. Both run as any user of group 0 with a read-only root file system; /tmp must be writable.
 
-FROM python:3.11-slim-bookworm AS base
-RUN apt-get update \
- && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
- && rm -rf /var/lib/apt/lists/*
-ENV CONNECT_PY_CACHE=/opt/connect/cache
+ARG PYTHON_IMAGE=python:3.13-slim-trixie
 
-FROM base AS build
+FROM ${PYTHON_IMAGE} AS wheel
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY connect_py connect_py
 COPY connectors connectors
 COPY offsets offsets
 COPY rest_api rest_api
 COPY spark_sink spark_sink
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
- && python -m venv /opt/connect/venv \
- && /opt/connect/venv/bin/pip install --no-cache-dir --constraint constraints.txt "$(echo /wheels/*.whl)[postgres,mysql,jdbc,mongodb,spark-connect,scripting,tracing,protobuf,verify]"
-RUN /opt/connect/venv/bin/python -c "from spark_sink.spark.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
- && rm -rf "$CONNECT_PY_CACHE/ivy"
+RUN python -m venv /build && /build/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
-FROM base
-RUN useradd --system --uid 1001 --create-home connect \
- && install -d -o connect -g connect /warehouse /files
-COPY --from=build /opt/connect /opt/connect
-COPY docker/healthcheck.py /opt/connect/healthcheck.py
-# No module is ever imported from the working directory.
-ENV PATH=/opt/connect/venv/bin:$PATH PYTHONSAFEPATH=1
-USER connect
+FROM ${PYTHON_IMAGE} AS packages
+COPY --from=wheel /wheels /opt/connect/wheels
+COPY constraints.txt /opt/connect/constraints.txt
+RUN python -m venv /opt/connect/venv \
+ && /opt/connect/venv/bin/pip install --no-cache-dir --constraint /opt/connect/constraints.txt \
+    "$(echo /opt/connect/wheels/*.whl)[postgres,mysql,jdbc,mongodb,scripting,tracing,protobuf]"
+COPY docker/sbom.py /opt/connect/sbom.py
+RUN /opt/connect/venv/bin/python /opt/connect/sbom.py > /opt/connect/sbom.cdx.json
+
+FROM ${PYTHON_IMAGE} AS slim
+LABEL org.opencontainers.image.title="connect-py-worker" \
+      org.opencontainers.image.description="Kafka Connect and Debezium in Python: sources, converters, JDBC and MongoDB sinks" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# The user is a number, so that Kubernetes sees that it is not root; group 0 owns what the worker writes, since OpenShift chooses the user.
+RUN useradd --uid 1001 --gid 0 --home-dir /home/connect --create-home connect \
+ && install -d -g 0 -m 2775 /files /kafka/connect /opt/kafka/custom-config /opt/kafka/plugins \
+ && chmod g=u /home/connect
+COPY --from=packages /opt/connect /opt/connect
+COPY docker/kafka_connect_run.sh /opt/kafka/kafka_connect_run.sh
+# No module is ever imported from the working directory. A user without a name has no home of its own.
+ENV PATH=/opt/connect/venv/bin:$PATH \
+    PYTHONSAFEPATH=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    HOME=/home/connect \
+    KAFKA_CONNECT_PLUGINS_DIR=/kafka/connect \
+    CONNECT_HEALTH_LISTENERS=http://:8085
+USER 1001
 WORKDIR /home/connect
-VOLUME /warehouse
-EXPOSE 8083
-HEALTHCHECK --interval=10s --timeout=10s --start-period=30s --retries=6 CMD ["python", "/opt/connect/healthcheck.py"]
+EXPOSE 8083 8085
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 CMD ["connect-py", "health"]
 # Without a properties file the worker takes its properties from the environment.
 ENTRYPOINT ["connect-py", "distributed"]
+
+FROM slim AS lakehouse
+LABEL org.opencontainers.image.description="Kafka Connect and Debezium in Python: sources, converters, sinks, Spark for lakehouse tables"
+USER 0
+# Spark asks for the name of the user that runs it, and a user that is only a number has none.
+ENV CONNECT_PY_CACHE=/opt/connect/cache \
+    HADOOP_USER_NAME=connect \
+    SPARK_USER=connect
+RUN mkdir -p /usr/share/man/man1 \
+ && apt-get update \
+ && apt-get install -y --no-install-recommends openjdk-21-jre-headless \
+ && rm -rf /var/lib/apt/lists/* \
+ && install -d -g 0 -m 2775 /warehouse
+RUN /opt/connect/venv/bin/pip install --no-cache-dir --constraint /opt/connect/constraints.txt \
+    "$(echo /opt/connect/wheels/*.whl)[spark-connect,verify]" \
+ && python /opt/connect/sbom.py > /opt/connect/sbom.cdx.json
+RUN python -c "from spark_sink.spark.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
+ && rm -rf "$CONNECT_PY_CACHE/ivy"
+# An archive of classes with which Spark starts in half of the time. It belongs to this Java at this path, so it is made here.
+RUN connect-py spark-archive && chmod -R g=u "$CONNECT_PY_CACHE"
+USER 1001
+VOLUME /warehouse

@@ -25,10 +25,10 @@ _HEAD = """\
 
 
 def image_extras() -> list[str]:
-    """The extras that the Dockerfile installs."""
-    found = re.search(r"\.whl\)\[([\w,-]+)\]", (ROOT / "Dockerfile").read_text())
-    assert found is not None
-    return found[1].split(",")
+    """The extras that the Dockerfile installs, in whichever image."""
+    found = re.findall(r"\.whl\)\[([\w,-]+)\]", (ROOT / "Dockerfile").read_text())
+    assert found
+    return [extra for extras in found for extra in extras.split(",")]
 
 
 def packages(extras: Iterable[str]) -> dict[str, str]:

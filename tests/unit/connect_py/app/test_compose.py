@@ -1,19 +1,16 @@
 """`docker-compose.yaml`, the Dockerfile and what they refer to hang together; no Docker engine is needed.
 
-The servers and the image themselves are not started here; the README says what was run in their place.
+`make test-images` builds the images and starts the servers.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
-import threading
 import tomllib
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import yaml
@@ -27,7 +24,14 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_tex
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 RUN_ONCE = {"mongodb-init"}
-WORKERS = ("connect", "connect-2")
+WORKERS = ("connect", "connect-2", "lakehouse")
+PROFILES = {
+    "mysql": {"mysql"},
+    "mongodb": {"mongodb", "mongodb-init"},
+    "cluster": {"connect-2"},
+    "lakehouse": {"lakehouse"},
+    "monitoring": {"prometheus", "grafana"},
+}
 
 
 def dependency_conditions(service: str) -> dict[str, str]:
@@ -44,8 +48,29 @@ def test_the_compose_file_follows_the_compose_specification() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_server_that_the_tutorial_needs_is_there() -> None:
-    assert set(SERVICES) == {"kafka", "postgres", "mysql", "mongodb", "mongodb-init", *WORKERS}
+def test_without_a_profile_there_are_kafka_postgres_and_a_worker_and_each_profile_adds_its_own() -> None:
+    assert {name for name, service in SERVICES.items() if "profiles" not in service} == {"kafka", "postgres", "connect"}
+    for profile, names in PROFILES.items():
+        assert {name for name, service in SERVICES.items() if profile in service.get("profiles", ())} == names
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_what_a_profile_leaves_out_is_waited_for_only_where_it_is_there(service: str) -> None:
+    own = set(SERVICES[service].get("profiles", ()))
+    for name, how in SERVICES[service].get("depends_on", {}).items():
+        needed = set(SERVICES[name].get("profiles", ()))
+        assert how.get("required", True) == (needed <= own), name
+
+
+@pytest.mark.parametrize("service", sorted(SERVICES))
+def test_every_service_has_a_memory_limit_and_comes_back_after_a_crash(service: str) -> None:
+    assert re.fullmatch(r"\d+[mg]", SERVICES[service]["mem_limit"])
+    assert SERVICES[service]["restart"] == ("no" if service in RUN_ONCE else "unless-stopped")
+
+
+@pytest.mark.parametrize("service", sorted(set(SERVICES) - RUN_ONCE))
+def test_no_health_check_starts_a_java_machine(service: str) -> None:
+    assert not any("kafka-" in part or "java" in part for part in SERVICES[service]["healthcheck"]["test"])
 
 
 @pytest.mark.parametrize("service", sorted(set(SERVICES) - RUN_ONCE))
@@ -69,7 +94,7 @@ def test_a_worker_starts_after_all_servers(worker: str) -> None:
             if name not in reached:
                 reached.add(name)
                 queue.append(name)
-    assert reached == set(SERVICES) - set(WORKERS)
+    assert reached == {"kafka", "postgres", "mysql", "mongodb", "mongodb-init"}
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
@@ -87,16 +112,26 @@ def test_every_volume_is_used() -> None:
     assert set(COMPOSE["volumes"]) <= used
 
 
-def test_ports_are_those_that_clients_expect_and_only_on_loopback() -> None:
+def test_ports_are_variables_with_the_defaults_that_clients_expect_and_only_on_loopback() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {
-        "kafka": ["127.0.0.1:29092:29092"],
-        "postgres": ["127.0.0.1:5432:5432"],
-        "mysql": ["127.0.0.1:3306:3306"],
-        "mongodb": ["127.0.0.1:27017:27017"],
-        "connect": ["127.0.0.1:8083:8083"],
-        "connect-2": ["127.0.0.1:8084:8083"],
+    variables = {
+        name: re.fullmatch(r"127\.0\.0\.1:\$\{([A-Z0-9_]+_PORT):-(\d+)\}:(\d+)", port)
+        for name, ports in published.items()
+        for port in ports
     }
+    assert {name: found and (found[2], found[3]) for name, found in variables.items()} == {
+        "kafka": ("29092", "29092"),
+        "postgres": ("5432", "5432"),
+        "mysql": ("3306", "3306"),
+        "mongodb": ("27017", "27017"),
+        "connect": ("8083", "8083"),
+        "connect-2": ("8084", "8083"),
+        "lakehouse": ("8087", "8083"),
+        "prometheus": ("9090", "9090"),
+        "grafana": ("3000", "3000"),
+    }
+    example = dict(line.split("=") for line in (ROOT / ".env.example").read_text().splitlines() if not line.startswith("#"))
+    assert example == {found[1]: found[2] for found in variables.values() if found}
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
@@ -116,18 +151,24 @@ def test_a_worker_gets_complete_properties_from_its_environment(worker: str) -> 
 
 
 def test_the_workers_are_one_group_and_reach_each_other_under_names_of_their_own() -> None:
-    first, second = (worker_properties(SERVICES[worker]["environment"]) for worker in WORKERS)
+    pair = ("connect", "connect-2")
+    first, second = (worker_properties(SERVICES[worker]["environment"]) for worker in pair)
     differing = {name for name in first | second if first.get(name) != second.get(name)}
     assert differing == {"rest.advertised.host.name"}
-    for worker, properties in zip(WORKERS, (first, second), strict=True):
+    for worker, properties in zip(pair, (first, second), strict=True):
         # the name by which the other containers of the network resolve it
         assert properties["rest.advertised.host.name"] == worker == SERVICES[worker]["hostname"]
-    assert SERVICES[WORKERS[0]]["volumes"] == SERVICES[WORKERS[1]]["volumes"], "a sink's warehouse must be there wherever its task runs"
 
 
-def test_the_second_worker_comes_only_when_it_is_asked_for() -> None:
-    assert {name for name, service in SERVICES.items() if "profiles" in service} == {"connect-2"}
-    assert SERVICES["connect-2"]["profiles"] == ["cluster"]
+def test_workers_with_spark_are_a_group_of_their_own_with_the_warehouse() -> None:
+    light, spark = (worker_properties(SERVICES[worker]["environment"]) for worker in ("connect", "lakehouse"))
+    for name in ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"):
+        assert light[name] != spark[name]
+    assert "warehouse:/warehouse" in SERVICES["lakehouse"]["volumes"]
+    assert {SERVICES[worker]["build"]["target"]: SERVICES[worker]["image"] for worker in WORKERS} == {
+        "slim": "connect-py-worker:slim",
+        "lakehouse": "connect-py-worker:lakehouse",
+    }
 
 
 def test_the_databases_are_set_up_as_change_capture_needs() -> None:
@@ -149,9 +190,9 @@ def test_what_the_dockerfile_copies_exists_and_is_not_ignored() -> None:
 def test_the_image_has_the_extras_of_all_plugins_and_the_licence_files() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
-    installed = re.search(r"whl\)\[([a-z,-]+)\]", DOCKERFILE)
-    assert installed
-    found = set(installed[1].split(","))
+    slim, lakehouse = (set(extras.split(",")) for extras in re.findall(r"whl\)\[([a-z,-]+)\]", DOCKERFILE))
+    assert not any(name.startswith("spark") for name in slim)
+    found = slim | lakehouse
     for name in set(found):
         for requirement in extras[name]:
             within = re.match(r"connect-py-worker\[([a-z,-]+)\]", requirement)
@@ -161,55 +202,18 @@ def test_the_image_has_the_extras_of_all_plugins_and_the_licence_files() -> None
     assert set(project["license-files"]) <= copied
 
 
-def test_the_image_runs_as_its_own_user_and_checks_its_health() -> None:
-    assert re.search(r"^USER connect$", DOCKERFILE, re.M)
-    assert "HEALTHCHECK" in DOCKERFILE
+def test_the_image_runs_as_a_numeric_user_of_group_0_and_checks_its_health() -> None:
+    assert re.findall(r"^USER (\d+)$", DOCKERFILE, re.M)[-1] == "1001"
+    assert "useradd --uid 1001 --gid 0" in DOCKERFILE
+    assert 'HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 CMD ["connect-py", "health"]' in DOCKERFILE
     assert 'ENTRYPOINT ["connect-py", "distributed"]' in DOCKERFILE
+    assert "connect-py spark-archive" in DOCKERFILE
 
 
-class Answering(BaseHTTPRequestHandler):
-    status: ClassVar[int] = 200
-    asked: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        self.send_response(self.status)
-        self.end_headers()
-        self.wfile.write(b'{"status":"starting","message":"reading topics"}')
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.mark.parametrize(("status", "exit_code"), [(200, 0), (503, 1), (500, 1)])
-def test_the_health_check_follows_the_workers_answer(status: int, exit_code: int) -> None:
-    handler = type("Handler", (Answering,), {"status": status, "asked": []})
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        done = run_health_check(server.server_port)
-        thread.join()
-    assert handler.asked == ["/health"]
-    assert done.returncode == exit_code
-    assert status == 200 or "reading topics" in done.stderr
-
-
-def test_the_health_check_fails_when_nobody_listens() -> None:
-    with HTTPServer(("127.0.0.1", 0), Answering) as server:
-        port = server.server_port
-    done = run_health_check(port)
-    assert done.returncode == 1
-    assert "No answer from" in done.stderr
-
-
-def run_health_check(port: int) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, ROOT / "docker/healthcheck.py"],
-        env={**os.environ, "REST_PORT": str(port)},
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
+def test_the_image_reads_plugins_where_debezium_s_does_and_has_a_health_listener() -> None:
+    stated = dict(re.findall(r"^ +(?:ENV )?([A-Z_]+)=(\S+?)(?: \\)?$", DOCKERFILE, re.M))
+    found = worker_properties({**SERVICES["connect"]["environment"], **stated})
+    assert (found["plugin.path"], found["health.listeners"]) == ("/kafka/connect", "http://:8085")
 
 
 def test_the_image_installs_the_versions_of_the_constraints_and_nothing_else() -> None:
@@ -222,8 +226,9 @@ def test_the_image_installs_the_versions_of_the_constraints_and_nothing_else() -
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     pinned = {name: version for name, _, version in (line.partition("==") for line in lines)}
     assert all(pinned.values())
-    assert "--constraint constraints.txt" in DOCKERFILE
-    assert "constraints.txt" in next(line for line in DOCKERFILE.splitlines() if line.startswith("COPY pyproject.toml"))
+    installed = re.findall(r"pip install (.*)", DOCKERFILE)
+    assert len(installed) == 2
+    assert all("--constraint /opt/connect/constraints.txt" in arguments for arguments in installed)
     needed = module.packages(module.image_extras())
     assert set(needed) <= set(pinned), "make constraints.txt again: docker/constraints.py"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
