@@ -3,13 +3,15 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 
-.PHONY: help install demo test test-long check unit clean java
+.PHONY: help install demo test test-long test-images release check unit clean java
 
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
 	@echo '                     WORKERS=2 shares the work between two workers and kills one)'
 	@echo 'make test            checks and tests, against servers that the tests start (about 18 minutes on two cores)'
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
+	@echo 'make test-images     builds the images and runs them, docker-compose.yaml and the manifests (root, podman; half an hour)'
+	@echo 'make release         wheel and source archive, installed into empty environments with each extra alone'
 	@echo 'make check           ruff, mypy, import-linter, words, private names in tests'
 	@echo 'make unit            the tests that need no server'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
@@ -52,6 +54,12 @@ test: java install
 
 test-long: java install
 	@$(BIN)/python tests/lanes.py --long
+
+test-images: java install
+	@$(BIN)/python tests/images/run.py $(STEPS)
+
+release: install
+	@$(BIN)/python tests/release.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
