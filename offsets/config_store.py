@@ -21,7 +21,7 @@ from typing import Any
 from connect_py.api.storage import ClusterConfig, ConfigListener, RestartRequest, TargetState
 from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client import is_exactly_once
+from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import decode_json, encode_json
 from offsets.leader_writer import LeaderWriter
@@ -330,10 +330,11 @@ class KafkaConfigStore:
     """
 
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
-        committed = is_exactly_once(worker)
+        support = ExactlyOnceSupport.of(worker)
+        committed = support is ExactlyOnceSupport.ENABLED
         self._log = TopicLog(worker, CONFIG_TOPIC, "configs", self._take, admin, read_committed=committed, write_seconds=write_seconds)
         self._leader = None
-        if worker.get("exactly.once.source.support", "").strip().lower() in ("preparing", "enabled"):
+        if support.has_transactional_leader:
             self._leader = LeaderWriter(worker, CONFIG_TOPIC.name(worker), self._log)
         self._write_as_leader = self._log.write if self._leader is None else self._leader.write
         self._lock = threading.Lock()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from connect_py.api.config import ConfigType, parse_value, valid_partitions, valid_replicas
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
@@ -100,16 +101,9 @@ class InternalTopic:
                 time.sleep(0.5)
 
     def _number(self, worker: Mapping[str, str], suffix: str, default: int) -> int:
-        text = worker.get(self.prefix + suffix, "").strip() or str(default)
-        try:
-            found = int(text)
-        except ValueError:
-            raise ConfigError(f"Invalid value {text} for configuration {self.prefix}{suffix}: Not a number of type INT") from None
-        if found != -1 and found < 1:
-            raise ConfigError(
-                f"Invalid value {found} for configuration {self.prefix}{suffix}: Number of "
-                f"{'partitions' if suffix == 'partitions' else 'replicas'} must be positive, or -1 to use the broker's default"
-            )
+        name = self.prefix + suffix
+        found = int(parse_value(name, worker.get(name, "").strip() or str(default), ConfigType.INT))
+        (valid_partitions if suffix == "partitions" else valid_replicas)(name, found)
         return found
 
     def _check_policy(self, name: str, admin: KafkaAdmin) -> None:

@@ -292,6 +292,19 @@ def between(low: float | None = None, high: float | None = None) -> Validator:
     return check
 
 
+def valid_partitions(name: str, value: Any) -> None:
+    """Accept a number of partitions of a new topic: positive, or -1 (`TopicCreationConfig.java`). Raises ConfigError."""
+    if value < 1 and value != -1:
+        raise invalid(name, value, "Number of partitions must be positive, or -1 to use the broker's default")
+
+
+def valid_replicas(name: str, value: Any) -> None:
+    """Accept a replication factor of a new topic: positive, or -1 (`TopicCreationConfig.java`). Raises ConfigError."""
+    if value < 1 and value != -1:
+        why = "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster"
+        raise invalid(name, value, f"{why}, or -1 to use the broker's default")
+
+
 def one_of(*options: str) -> Validator:
     """Accept one of the texts."""
 

@@ -17,13 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance
-from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case, parse_value
+from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case, parse_value, valid_partitions, valid_replicas
 from connect_py.api.permissions import FILE_PATHS
 from connect_py.config.client_overrides import override_policy
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.unknown_properties import closest, unknown_sentence
 from connect_py.errors import ConfigError
+from connect_py.kafka.client import EXACTLY_ONCE_SUPPORT, ExactlyOnceSupport
 from connect_py.kafka.settings import ClientKind, client_definitions, is_client_property
 from connect_py.providers.resolver import PROVIDERS
 
@@ -180,16 +181,27 @@ GROUP_TIMINGS = ConfigDef(
     ]
 )
 
+
+def _replicas(name: str, topic: str) -> ConfigKey:
+    documentation = f"Replicas of the {topic} topic, -1 for the broker's default."
+    return ConfigKey(name, ConfigType.SHORT, 3, _LOW, documentation, validator=valid_replicas)
+
+
+def _partitions(name: str, default: int, topic: str) -> ConfigKey:
+    documentation = f"Partitions of the {topic} topic when it is created, -1 for the broker's default."
+    return ConfigKey(name, ConfigType.INT, default, _LOW, documentation, validator=valid_partitions)
+
+
 _DISTRIBUTED = (
     ConfigKey("group.id", ConfigType.STRING, REQUIRED, _HIGH, "Name of the Connect cluster."),
     ConfigKey("config.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of connector configurations."),
     ConfigKey("offset.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of source offsets."),
     ConfigKey("status.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of statuses."),
-    ConfigKey("config.storage.replication.factor", ConfigType.SHORT, 3, _LOW, "Replicas of the config topic, -1 for the broker's default."),
-    ConfigKey("offset.storage.replication.factor", ConfigType.SHORT, 3, _LOW, "Replicas of the offset topic, -1 for the broker's default."),
-    ConfigKey("status.storage.replication.factor", ConfigType.SHORT, 3, _LOW, "Replicas of the status topic, -1 for the broker's default."),
-    ConfigKey("offset.storage.partitions", ConfigType.INT, 25, _LOW, "Partitions of the offset topic when it is created."),
-    ConfigKey("status.storage.partitions", ConfigType.INT, 5, _LOW, "Partitions of the status topic when it is created."),
+    _replicas("config.storage.replication.factor", "config"),
+    _replicas("offset.storage.replication.factor", "offset"),
+    _replicas("status.storage.replication.factor", "status"),
+    _partitions("offset.storage.partitions", 25, "offset"),
+    _partitions("status.storage.partitions", 5, "status"),
     ConfigKey(
         "connect.protocol",
         ConfigType.STRING,
@@ -199,12 +211,12 @@ _DISTRIBUTED = (
         validator=one_of_ignoring_case("eager", "compatible", "sessioned"),
     ),
     ConfigKey(
-        "exactly.once.source.support",
+        EXACTLY_ONCE_SUPPORT,
         ConfigType.STRING,
-        "disabled",
+        ExactlyOnceSupport.DISABLED.value,
         _HIGH,
         "Exactly-once delivery of sources.",
-        validator=one_of_ignoring_case("disabled", "preparing", "enabled"),
+        validator=one_of_ignoring_case(*ExactlyOnceSupport),
     ),
     ConfigKey(
         "drain.mode",
@@ -226,6 +238,8 @@ _DISTRIBUTED = (
 )
 
 _STANDALONE = (ConfigKey("offset.storage.file.filename", ConfigType.STRING, REQUIRED, _HIGH, "File of source offsets."),)
+
+_ONLY_OF_GROUPS = frozenset({"group.id", EXACTLY_ONCE_SUPPORT})
 
 DISTRIBUTED = ConfigDef([*_BOTH, *_DISTRIBUTED])
 STANDALONE = ConfigDef([*_BOTH, *_STANDALONE])
@@ -256,7 +270,7 @@ class WorkerConfig:
     max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
     max_tasks: int = MAX_TASKS_OF_WORKER
     has_fork_server: bool = True
-    exactly_once: str = "disabled"
+    exactly_once: ExactlyOnceSupport = ExactlyOnceSupport.DISABLED
     conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
     facts_seconds: float = FACTS_INTERVAL_MS / 1000
 
@@ -273,8 +287,10 @@ class WorkerConfig:
             split_listener(listener)
         override_policy(properties)
         RestartPolicy.of(properties, {})
+        # one file may serve both modes, and what only a group has must not reach what reads the raw properties of a standalone worker
+        raw = {name: value for name, value in properties.items() if name in definition.keys or name not in _ONLY_OF_GROUPS}
         return cls(
-            raw=dict(properties),
+            raw=raw,
             listeners=listeners,
             graceful_shutdown_seconds=values["task.shutdown.graceful.timeout.ms"] / 1000,
             flush_interval_seconds=values["offset.flush.interval.ms"] / 1000,
@@ -288,7 +304,7 @@ class WorkerConfig:
             max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
             max_tasks=values[TASKS_OF_WORKER],
             has_fork_server=values["task.fork.server"],
-            exactly_once=values.get("exactly.once.source.support", "disabled").lower(),
+            exactly_once=ExactlyOnceSupport.of(raw),
             conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
             facts_seconds=values[FACTS_INTERVAL] / 1000,
         )

@@ -50,6 +50,7 @@ from connect_py.host.connectors import ConnectorHost, TaskConfigs
 from connect_py.host.facts import FACTS_PROCESS, FactsHost
 from connect_py.host.process import Event, Launcher, TaskProcess
 from connect_py.host.tasks import TaskHost, TaskSpec
+from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.kafka.transactions import fence_tasks
 from connect_py.log import levels
 from connect_py.log import lines as line_logging
@@ -88,7 +89,7 @@ def start_message(
     found = plugins.connector(config.get(CONNECTOR_CLASS, ""))
     offsets: list[tuple[dict[str, Any], dict[str, Any]]] = []
     is_source = issubclass(found, SourceConnector)
-    exactly_once = is_source and worker.exactly_once == "enabled" and not offsets_by_pipe
+    exactly_once = is_source and worker.exactly_once is ExactlyOnceSupport.ENABLED and not offsets_by_pipe
     if is_source and not exactly_once:
         offsets = [(dict(partition), dict(offset)) for partition, offset in read_offsets()]
     return {
@@ -214,6 +215,7 @@ class Applier:
             metrics=self.metrics,
             resolve=self._reloads.resolve,
             read_offsets=self._read_offsets,
+            open_offsets=self._open_offsets,
             max_tasks_of_connector=worker.max_tasks_of_connector,
             facts=self._facts,
         )
@@ -588,6 +590,11 @@ class Applier:
 
     def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
         return self._stored_offsets(name, self.configs.snapshot().connectors.get(name, {}))
+
+    def _open_offsets(self, name: str, config: Mapping[str, str]) -> None:
+        """Create and read a source's own offsets topic, as `WorkerConnector.initialize` does; the worker's own is open already."""
+        if config.get(OWN_OFFSETS_TOPIC, "").strip():
+            self.offsets.read(name, config, OFFSETS_SECONDS)
 
     def _stored_offsets(self, name: str, config: Mapping[str, str]) -> Iterable[tuple[SourcePartition, SourceOffset]]:
         if OWN_OFFSETS_TOPIC in config:

@@ -18,6 +18,7 @@ from connect_py.herder import session_key
 from connect_py.herder.applier import Applier
 from connect_py.herder.base import MisdirectedError
 from connect_py.herder.session_key import InternalSignature, SessionKeySettings
+from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.plugins.registry import kinds_of
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class ClusterRequests:
         self._configs, self._thread, self._fencing = applier.configs, applier.thread, applier.fencing
         self._assignment, self._after_rounds = applier.assignment, applier.after_rounds
         self._check = self._claims = 0
-        self._is_transactional = applier.worker.exactly_once != "disabled"
+        self._is_transactional = applier.worker.exactly_once.has_transactional_leader
 
     def begin(self) -> None:
         """Have the session key written, when this worker leads and whenever the key has become too old."""
@@ -69,7 +70,7 @@ class ClusterRequests:
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
         """Fence what is left of earlier tasks of an exactly-once source. Raises RestError, NotFoundError, BadRequestError."""
         self._check_signature(signature)
-        if self._worker.exactly_once == "enabled":
+        if self._worker.exactly_once is ExactlyOnceSupport.ENABLED:
             if not self._assignment.is_leader:
                 raise MisdirectedError(lambda: self._assignment.leader_url, "the leader")
             self._fencing.fence(name)

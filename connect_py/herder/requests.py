@@ -38,6 +38,7 @@ from connect_py.herder.base import (
 )
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.herder.session_key import SessionKeySettings
+from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.log import lines as line_logging
 from connect_py.metrics.worker import ConnectorKind
 from connect_py.plugins.registry import KINDS, kinds_of
@@ -419,7 +420,7 @@ class ClientRequests:
 
     def _fence(self, name: str) -> None:
         """Make sure that no task that was thought dead stores offsets after this. Raises RestError."""
-        if self._worker.exactly_once != "enabled":
+        if self._worker.exactly_once is not ExactlyOnceSupport.ENABLED:
             return
         try:
             self._applier.fencing.fence(name)

@@ -15,6 +15,7 @@ from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigValue, Connector, Password, SinkConnector
 from connect_py.api.config import parse_value
+from connect_py.api.storage import OWN_OFFSETS_TOPIC
 from connect_py.config.client_overrides import OverridePolicy, clients_of, override_error, override_policy, override_prefix, overrides_under
 from connect_py.config.connector import (
     CONNECTOR_CLASS,
@@ -89,6 +90,10 @@ _SAYS_NOTHING = (
     'connector to use the value "requested" for this property (which will disable this preflight check and allow the connector to be '
     "created)."
 )
+_NO_OWN_OFFSETS = (
+    f"The property '{OWN_OFFSETS_TOPIC}' has no effect: a standalone worker keeps the offsets of all connectors in its file "
+    "(offset.storage.file.filename)."
+)
 #: Characters of an error, which may be what a server said.
 _MAX_ERROR = 4000
 
@@ -159,6 +164,8 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
     groups = [*framework.groups(), *own.groups(), *(key.group for key, _ in more if key is not None and key.group is not None)]
     known = {*definitions, *RESTARTS.keys, *(value.name for key, value in more if key is not None)}
     warnings = unknown_properties(connector, written, known | _passed_on(plugins, config))
+    if (config.get(OWN_OFFSETS_TOPIC) or "").strip() and "group.id" not in worker and not issubclass(connector, SinkConnector):
+        warnings.append(_NO_OWN_OFFSETS)
     return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), [*entries, *more], warnings)
 
 

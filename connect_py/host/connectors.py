@@ -75,6 +75,8 @@ class ConnectorHost:
         metrics: receives starts and states.
         resolve: replaces the variables of a connector's configuration; called on the pool. Raises ConfigError.
         read_offsets: gives what the offsets topic holds of a connector; called on connectors' threads. Raises RetriableError.
+        open_offsets: makes sure, before a source starts, that the topic of its offsets can be used; called on the pool with the resolved
+            configuration. Raises ConnectError.
         max_tasks_of_connector: the worker's ``tasks.max.per.connector``.
         facts: has the sources of hosted connectors asked for the state of their logs, in whatever state a connector is.
         stop_seconds: how long a connector waits for the end of its last instance.
@@ -94,6 +96,7 @@ class ConnectorHost:
         metrics: WorkerMetrics | None = None,
         resolve: Callable[[str, Mapping[str, str]], Mapping[str, str]] = lambda _name, config: config,
         read_offsets: Callable[[str], Iterable[tuple[SourcePartition, SourceOffset]]] = lambda _name: (),
+        open_offsets: Callable[[str, Mapping[str, str]], None] = lambda _name, _config: None,
         max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR,
         facts: FactsHost | None = None,
         stop_seconds: float = _STOP_SECONDS,
@@ -109,6 +112,7 @@ class ConnectorHost:
         self._metrics = metrics or WorkerMetrics()
         self._resolve = resolve
         self._read_offsets = read_offsets
+        self._open_offsets = open_offsets
         self._max_tasks = max_tasks_of_connector
         self._facts = facts
         self._stop_seconds = stop_seconds
@@ -227,6 +231,7 @@ class ConnectorHost:
             config = self._resolve(name, hosted.config)
             if issubclass(made, SourceConnector):
                 topic_groups(config)  # as in Connect, these are not checked before the connector is accepted
+                self._open_offsets(name, config)
             instance.initialize(_Context(name, self, hosted))
             instance.start(config)
             started = instance

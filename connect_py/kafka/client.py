@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from enum import StrEnum
 
+from connect_py.errors import ConfigError
 from connect_py.kafka.settings import INT_MAX, ClientKind, is_client_property, librdkafka_config
 
 __all__ = [
     "ClientKind",
+    "ExactlyOnceSupport",
     "connector_admin_properties",
     "dead_letter_admin_properties",
     "dead_letter_producer_properties",
@@ -31,6 +34,8 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+
+EXACTLY_ONCE_SUPPORT = "exactly.once.source.support"
 
 _CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
 
@@ -74,9 +79,32 @@ def transactional_producer_properties(
     return {**found, **forced}
 
 
+class ExactlyOnceSupport(StrEnum):
+    """The values of ``exactly.once.source.support`` (KIP-618; `DistributedConfig.ExactlyOnceSourceSupport`)."""
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+    @classmethod
+    def of(cls, worker: Mapping[str, str]) -> ExactlyOnceSupport:
+        """Read a worker's property, in any case. Raises ConfigError."""
+        text = worker.get(EXACTLY_ONCE_SUPPORT, "").strip()
+        try:
+            return cls(text.lower() or cls.DISABLED)
+        except ValueError:
+            names = ", ".join(cls)
+            raise ConfigError(f"Invalid value {text} for configuration {EXACTLY_ONCE_SUPPORT}: it must be one of {names}.") from None
+
+    @property
+    def has_transactional_leader(self) -> bool:
+        """Whether the leader writes the configuration topic in transactions."""
+        return self is not ExactlyOnceSupport.DISABLED
+
+
 def is_exactly_once(worker: Mapping[str, str]) -> bool:
-    """Return whether a worker's sources write in transactions, ``exactly.once.source.support=enabled`` (KIP-618)."""
-    return worker.get("exactly.once.source.support", "").strip().lower() == "enabled"
+    """Return whether a worker's sources write in transactions. Raises ConfigError."""
+    return ExactlyOnceSupport.of(worker) is ExactlyOnceSupport.ENABLED
 
 
 def transactional_id(worker: Mapping[str, str], connector: str, task: int) -> str:

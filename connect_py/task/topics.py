@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from connect_py.api.config import ConfigType, invalid, parse_value
+from connect_py.api.config import ConfigType, Validator, invalid, parse_value, valid_partitions, valid_replicas
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.admin import ReplicationError
@@ -73,30 +73,28 @@ def _group(name: str, config: Mapping[str, str], default: TopicGroup | None) -> 
         ConfigType.SHORT,
         own.pop("replication.factor", None),
         default.replication_factor if default else None,
-        "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, "
-        "or -1 to use the broker's default",
+        valid_replicas,
     )
     partitions = _count(
         f"{prefix}partitions",
         ConfigType.INT,
         own.pop("partitions", None),
         default.partitions if default else None,
-        "Number of partitions must be positive, or -1 to use the broker's default",
+        valid_partitions,
     )
     if default is None:  # the group of every topic; what it includes or excludes is not looked at
         return TopicGroup(name, None, None, partitions, replicas, own)
     return TopicGroup(name, _pattern(f"{prefix}include", include), _pattern(f"{prefix}exclude", exclude), partitions, replicas, own)
 
 
-def _count(key: str, type_: ConfigType, text: str | None, default: int | None, rule: str) -> int:
-    """Return a number of partitions or replicas: positive, or -1 for the broker's default."""
+def _count(key: str, type_: ConfigType, text: str | None, default: int | None, validator: Validator) -> int:
+    """Return a number of partitions or replicas."""
     if text is None and default is not None:
         return default
     if text is None:
         raise ConfigError(f'Missing required configuration "{key}" which has no default value.')
     value = int(parse_value(key, text, type_))
-    if value < 1 and value != -1:
-        raise invalid(key, value, rule)
+    validator(key, value)
     return value
 
 

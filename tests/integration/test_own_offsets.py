@@ -43,9 +43,10 @@ def test_a_source_resumes_where_the_workers_topic_says_and_then_keeps_its_offset
     worker.create(tag, config)
     eventually(lambda: positions(worker, tag) == [8], "the offset in the worker's topic")
 
+    before = set(worker.children())
     worker.request("PUT", f"/connectors/{tag}/config", {**config, "offsets.storage.topic": own})
     eventually(lambda: own in admin.describe_topics([own]), "its own topic")
-    worker.wait_for(tag, "RUNNING")
+    eventually(lambda: before.isdisjoint(worker.children()), "the end of the task that has the worker's")
     with source.open("a") as file:
         file.write("three\n")
     eventually(lambda: positions(worker, tag) == [14], "the offset in its own topic")
@@ -72,12 +73,20 @@ def test_a_source_resumes_where_the_workers_topic_says_and_then_keeps_its_offset
     worker.delete(tag)
 
 
-def test_a_topic_that_forgets_is_refused(worker: Worker, admin: KafkaAdmin, tmp_path: Path, tag: str) -> None:
+def test_a_connector_whose_topic_forgets_fails_itself_until_it_names_a_better_one(
+    worker: Worker, admin: KafkaAdmin, tmp_path: Path, tag: str
+) -> None:
     admin.create_topic(f"own-{tag}", 1, 1, {})
     config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines.txt"), "topic": tag}
     worker.request("POST", "/connectors", {"name": tag, "config": {**config, "offsets.storage.topic": f"own-{tag}"}})
-    (task,) = worker.wait_for(tag, "FAILED")["tasks"]
+    eventually(lambda: worker.status(tag)["connector"]["state"] == "FAILED", "the refusal")
+    shown = worker.status(tag)
+    assert shown["tasks"] == []
     assert (
-        f"Topic 'own-{tag}' supplied via the 'offset.storage.topic' property is required to have 'cleanup.policy=compact'" in task["trace"]
+        f"Topic 'own-{tag}' supplied via the 'offset.storage.topic' property is required to have 'cleanup.policy=compact'"
+        in shown["connector"]["trace"]
     )
+    worker.request("PUT", f"/connectors/{tag}/config", config)
+    worker.wait_for(tag, "RUNNING")
+    assert worker.status(tag)["connector"]["state"] == "RUNNING"
     worker.delete(tag)

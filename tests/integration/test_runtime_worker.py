@@ -271,9 +271,10 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
     worker.write_text(
         f"bootstrap.servers={kafka.bootstrap}\nkey.converter={converter}\nvalue.converter={converter}\noffset.flush.interval.ms=3600000\n"
         f"offset.storage.file.filename={tmp_path / 'offsets'}\nlisteners=http://127.0.0.1:{free_port()}\n"
+        f"group.id=g\nexactly.once.source.support=enabled\n"
     )
     connector = tmp_path / "c.properties"
-    connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\n")
+    connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\noffsets.storage.topic=own-{tag}\n")
     for expected in (["one", "two"], ["one", "two", "three"]):
         process = subprocess.Popen([sys.executable, "-m", "connect_py.app.cli", "standalone", str(worker), str(connector)], cwd=tmp_path)
         try:
@@ -283,6 +284,8 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
         finally:
             process.kill()
         lines.write_text("one\ntwo\nthree\n")
+    assert kafka.count(f"own-{tag}") == 0, "it kept offsets where only a group does"
+    assert '{"position":14}' in (tmp_path / "offsets").read_text()
     connector.write_text(f"name={tag}\n")
     assert start(["standalone", str(worker), str(connector)]).returncode == 3
 

@@ -11,7 +11,7 @@ from connect_py.config.worker import STANDALONE, WorkerConfig, split_listener
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.herder.validation import raise_if_invalid, validate
-from connect_py.kafka.client import is_exactly_once
+from connect_py.kafka.client import ExactlyOnceSupport, is_exactly_once
 from connect_py.plugins.registry import Plugins
 from connectors.file.sink import FileStreamSinkConnector
 
@@ -43,10 +43,40 @@ def test_the_worker_has_connects_defaults() -> None:
 
 def test_exactly_once_support_is_read_as_kafka_does_whatever_its_case() -> None:
     properties = {**WORKER, "exactly.once.source.support": "Enabled"}
-    assert WorkerConfig.parse(properties).exactly_once == "enabled"
+    assert WorkerConfig.parse(properties).exactly_once is ExactlyOnceSupport.ENABLED
     assert is_exactly_once(properties)
+    preparing = ExactlyOnceSupport.of({"exactly.once.source.support": " PREPARING "})
+    assert (preparing.has_transactional_leader, ExactlyOnceSupport.of({}).has_transactional_leader) == (True, False)
+    with pytest.raises(ConfigError, match=r"Invalid value yes for configuration exactly\.once\.source\.support"):
+        ExactlyOnceSupport.of({"exactly.once.source.support": "yes"})
     with pytest.raises(ConfigError, match=r"String must be one of \(case insensitive\): "):
         WorkerConfig.parse({**WORKER, "exactly.once.source.support": "yes"})
+
+
+def test_what_only_a_group_has_does_not_reach_a_standalone_worker_whose_file_serves_both() -> None:
+    properties = {**WORKER, "offset.storage.file.filename": "o", "exactly.once.source.support": "enabled"}
+    worker = WorkerConfig.parse(properties, STANDALONE)
+    assert not is_exactly_once(worker.raw)
+    assert (worker.exactly_once, worker.group_id) == (ExactlyOnceSupport.DISABLED, None)
+    assert "group.id" not in worker.raw
+
+
+_PARTITIONS = "Number of partitions must be positive, or -1 to use the broker's default"
+_REPLICAS = "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, or -1 to use the"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *((f"{kind}.storage.partitions", _PARTITIONS) for kind in ("offset", "status")),
+        *((f"{kind}.storage.replication.factor", _REPLICAS) for kind in ("config", "offset", "status")),
+    ],
+)
+def test_sizes_of_internal_topics_are_positive_or_the_brokers(name: str, why: str) -> None:
+    for value in ("0", "-2"):
+        with pytest.raises(ConfigError, match=f"Invalid value {value} for configuration {name}: {why}"):
+            WorkerConfig.parse({**WORKER, name: value})
+    assert WorkerConfig.parse({**WORKER, name: "-1"}).raw[name] == "-1"
 
 
 @pytest.mark.parametrize("missing", ["group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic", "key.converter"])
@@ -170,6 +200,13 @@ def test_each_mistake_has_connects_text(given: dict[str, str | None], errors: li
     infos = validate(PLUGINS, {"key.converter": JSON, "value.converter": JSON, "header.converter": JSON}, given)
     assert [error for _, value in infos.configs for error in value.errors] == errors
     assert infos.error_count == len(errors)
+
+
+def test_a_standalone_worker_says_that_it_has_no_offsets_topics() -> None:
+    given = {**config(), "offsets.storage.topic": "own"}
+    (warning,) = validate(PLUGINS, {"key.converter": JSON, "value.converter": JSON, "header.converter": JSON}, given).warnings
+    assert warning.startswith("The property 'offsets.storage.topic' has no effect: a standalone worker keeps")
+    assert validate(PLUGINS, WORKER | {"header.converter": JSON}, given).warnings == []
 
 
 def test_an_invalid_configuration_is_refused_with_all_errors_in_one_text() -> None:
