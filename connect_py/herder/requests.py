@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
 from connect_py.api.storage import OWN_OFFSETS_TOPIC, ClusterConfig, RestartRequest, Status, TargetState
 from connect_py.api.task import MetricGroup
+from connect_py.config.client_overrides import require_allowed
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_group
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError
@@ -38,7 +39,8 @@ from connect_py.herder.base import (
 )
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.herder.session_key import SessionKeySettings
-from connect_py.kafka.client import ExactlyOnceSupport
+from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.client import ClientKind, ExactlyOnceSupport, connector_admin_properties, internal_properties
 from connect_py.log import lines as line_logging
 from connect_py.metrics.worker import ConnectorKind
 from connect_py.plugins.registry import KINDS, kinds_of
@@ -386,7 +388,9 @@ class ClientRequests:
         """Return committed offsets. Raises NotFoundError."""
         config = self._config_of(self._configs.snapshot(), name)
         if self._type_of(config) == "sink":
-            return offset_requests.sink_offsets(self._admin, sink_group(name, self._resolved(config)))
+            config = self._resolved(config)
+            with self._group_admin(name, config) as admin:
+                return offset_requests.sink_offsets(admin, sink_group(name, config))
         if OWN_OFFSETS_TOPIC in config:
             config = self._resolved(config)
         return offset_requests.source_offsets(self._offsets, name, config)
@@ -403,7 +407,8 @@ class ClientRequests:
         with self._offsets_to_modify(name) as config:
             connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))()
             if isinstance(connector, SinkConnector):
-                return offset_requests.alter_sink(self._admin, sink_group(name, config), name, connector, config, offsets)
+                with self._group_admin(name, config) as admin:
+                    return offset_requests.alter_sink(admin, sink_group(name, config), name, connector, config, offsets)
             assert isinstance(connector, SourceConnector)
             self._fence(name)
             return offset_requests.alter_source(self._offsets, name, connector, config, offsets)
@@ -413,10 +418,27 @@ class ClientRequests:
         with self._offsets_to_modify(name) as config:
             connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))()
             if isinstance(connector, SinkConnector):
-                return offset_requests.reset_sink(self._admin, sink_group(name, config), name, connector, config)
+                with self._group_admin(name, config) as admin:
+                    return offset_requests.reset_sink(admin, sink_group(name, config), name, connector, config)
             assert isinstance(connector, SourceConnector)
             self._fence(name)
             return offset_requests.reset_source(self._offsets, name, connector, config)
+
+    @contextlib.contextmanager
+    def _group_admin(self, name: str, config: Mapping[str, str]) -> Iterator[offset_requests.GroupAdmin]:
+        """Give the client that is asked about a sink's group: one of its own where connectors' admin clients have other settings than the
+        worker's, such as another cluster (`Worker.sinkConnectorOffsets`). Raises ConfigError."""
+        worker = self._worker.raw
+        own = {**connector_admin_properties(worker, name, 0, config), "client.id": f"connector-worker-adminclient-{name}"}
+        if own == {**internal_properties(worker, "shared-admin"), "client.id": own["client.id"]}:
+            yield self._admin
+            return
+        require_allowed(worker, config, [ClientKind.ADMIN])
+        made = KafkaAdmin(own)
+        try:
+            yield made
+        finally:
+            made.close()
 
     def _fence(self, name: str) -> None:
         """Make sure that no task that was thought dead stores offsets after this. Raises RestError."""
