@@ -34,6 +34,9 @@ _KEEP_SECONDS = 1.0
 FENCE_SECONDS = 90.0
 _FENCED_AT_A_TIME = 8
 
+#: What is asked for so that a broker is connected. Everybody who uses transactions needs this topic, which brokers make themselves.
+_STATE_TOPIC = "__transaction_state"
+
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED})
 
 
@@ -69,6 +72,9 @@ class TransactionalProducer(Producer):
             RetriableError: Kafka did not answer, and `goes_on` gave False.
             FatalTaskError: Kafka refuses.
         """
+        # a client that has no connection yet looks for its coordinator again only after half a second
+        with contextlib.suppress(KafkaException):
+            self._client.list_topics(_STATE_TOPIC, _CALL_SECONDS)
         while True:
             try:
                 self._client.init_transactions(_CALL_SECONDS)

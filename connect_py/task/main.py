@@ -339,8 +339,8 @@ def _admit(
 
     properties = transactional_producer_properties(start["worker"], start["connector"], start["task"], start["config"])
     channel.report({"type": "fence"})
+    producer = TransactionalProducer(properties, on_statistics=statistics, only_errors=only_errors)  # which connects meanwhile
     control.await_answer()
-    producer = TransactionalProducer(properties, on_statistics=statistics, only_errors=only_errors)
     producer.begin(lambda: not control.is_stopping)
     channel.report({"type": "admit"})
     return producer, control.await_answer()["offsets"]
