@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 import functools
 import logging
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -78,6 +79,21 @@ def lower(value: str) -> str:
 def text(value: str) -> str:
     """Return a text without blanks around it."""
     return value.strip()
+
+
+#: `Utils.HOST_PORT_PATTERN`.
+_ADDRESS = re.compile(r"(?:[a-zA-Z][a-zA-Z\d+.-]*://)?\[?([0-9a-zA-Z\-._%:]+)\]?:([0-9]+)", re.ASCII)
+
+
+def addresses(value: str) -> str:
+    """Return a list of brokers. Raises ConfigError: one has no port (`ClientUtils.parseAndValidateAddresses`)."""
+    given = [address.strip() for address in value.split(",") if address.strip()]
+    for address in given:
+        if not _ADDRESS.fullmatch(address):
+            raise ConfigError(f"Invalid url in bootstrap.servers: {address}")
+    if not given:
+        raise ConfigError("No bootstrap urls given in bootstrap.servers")
+    return ",".join(given)
 
 
 _ASSIGNORS = {
@@ -170,7 +186,8 @@ _RENAMED = {
 
 #: Java's names by the clients that know them and by how a value is translated, bounds included.
 _TABLE: tuple[tuple[frozenset[ClientKind], Convert, str], ...] = (
-    (_ALL, text, "bootstrap.servers client.id"),
+    (_ALL, addresses, "bootstrap.servers"),
+    (_ALL, text, "client.id"),
     (_ALL, lower, "client.dns.lookup metadata.recovery.strategy"),
     (_ALL, buffer, "connections.max.idle.ms send.buffer.bytes receive.buffer.bytes"),
     (_ALL, boolean, "enable.metrics.push"),

@@ -203,3 +203,16 @@ def test_a_value_that_javas_producer_refuses_is_refused_in_its_words(name: str, 
 def test_values_at_the_bounds_are_taken() -> None:
     librdkafka_config({"acks": " -1 ", "linger.ms": "0", "send.buffer.bytes": "-1", "retries": "0"}, ClientKind.PRODUCER)
     librdkafka_config({"acks": "7"}, ClientKind.ADMIN)
+
+
+@pytest.mark.parametrize("server", ["nobrokerrunningatthisaddress", "a:1,b", "a:b", "a:1:", "http//a"])
+def test_a_broker_without_a_port_is_refused_in_javas_words(server: str) -> None:
+    with pytest.raises(ConfigError, match="Invalid url in bootstrap"):
+        librdkafka_config({"bootstrap.servers": server}, ClientKind.ADMIN)
+    with pytest.raises(ConfigError, match="No bootstrap urls given in bootstrap"):
+        librdkafka_config({"bootstrap.servers": " , "}, ClientKind.ADMIN)
+
+
+def test_brokers_may_have_a_protocol_and_stand_in_brackets() -> None:
+    given = "a:1, PLAINTEXT://b-1.c:9092,[::1]:9092"
+    assert librdkafka_config({"bootstrap.servers": given}, ClientKind.CONSUMER)["bootstrap.servers"] == given.replace(" ", "")
