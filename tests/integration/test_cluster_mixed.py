@@ -6,7 +6,6 @@ to these workers a Java worker leads mixed groups, on the way back one of these 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.kafka import QUICK_START
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
@@ -26,9 +24,8 @@ from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload
 from tests.mysql_task import mysql_source
+from tests.reference import REFERENCE, JavaWorker
 from tests.waiting import eventually, let_time_pass
-
-REFERENCE = os.environ.get("CONNECT_REFERENCE")
 
 pytestmark = [
     pytest.mark.services,
@@ -41,22 +38,6 @@ SETTINGS = {"session.timeout.ms": "10000", "heartbeat.interval.ms": "1000", "sch
 
 #: Rows of each table before its connector starts.
 BEFORE = 200
-
-
-class JavaWorker(Worker):
-    """A worker of Kafka Connect, of the same properties."""
-
-    def __init__(self, folder: Path, bootstrap: str, *, properties: Mapping[str, str], seconds: float) -> None:
-        home = Path(REFERENCE or "")
-        logging = f"-Dlog4j2.configurationFile={home}/log4j2.properties"
-        main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        super().__init__(
-            folder,
-            bootstrap,
-            properties={"plugin.path": f"{home}/plugins", "plugin.discovery": "service_load", **properties},
-            command=["java", "-Xmx400m", *QUICK_START, logging, "-cp", f"{home}/kafka-libs/*", main],
-            seconds=seconds,
-        )
 
 
 class Load(threading.Thread):
@@ -135,16 +116,21 @@ KINDS: tuple[Kind, ...] = (Worker, JavaWorker)
 
 
 class Mixed:
-    """Workers of both kinds in one group."""
+    """Workers of both kinds in one group.
 
-    def __init__(self, folder: Path, bootstrap: str) -> None:
-        self._folder, self._bootstrap = folder, bootstrap
+    Args:
+        settings: of the workers, in addition to `SETTINGS`.
+        parts: how many connectors and tasks there are.
+    """
+
+    def __init__(self, folder: Path, bootstrap: str, settings: Mapping[str, str], parts: int = 6) -> None:
+        self._folder, self._bootstrap, self._settings, self._parts = folder, bootstrap, {**SETTINGS, **settings}, parts
         self._names: dict[str, str] = {}
         self._made = 0
         self.workers: list[Worker] = []
 
     def add(self, kind: Kind) -> Worker:
-        worker = kind(self._folder / f"worker-{self._made}", self._bootstrap, properties={**SETTINGS, **self._names}, seconds=180)
+        worker = kind(self._folder / f"worker-{self._made}", self._bootstrap, properties={**self._settings, **self._names}, seconds=180)
         self._made += 1
         self.workers.append(worker)
         if not self._names:
@@ -179,7 +165,11 @@ class Mixed:
                 return False
             shown = places(self.workers[0])
             parts = [part for found in shown.values() for part in found]
-            return last[1:] == last[:1] * (len(last) - 1) and len(parts) == 6 and all(s == "RUNNING" and o in living for s, o in parts)
+            return (
+                last[1:] == last[:1] * (len(last) - 1)
+                and len(parts) == self._parts
+                and all(s == "RUNNING" and o in living for s, o in parts)
+            )
 
         eventually(is_running, lambda: f"all on {living}: {last}", 120, pause=0.2)
 
@@ -207,15 +197,31 @@ class Mixed:
 
 
 @pytest.fixture
-def mixed(kafka: Kafka, tmp_path: Path) -> Iterator[Mixed]:
-    made = Mixed(tmp_path, kafka.bootstrap)
-    yield made
-    made.close()
+def make_mixed(kafka: Kafka, tmp_path: Path) -> Iterator[Callable[..., Mixed]]:
+    """Makes a group, which is ended with the test; takes `settings` and `parts` of `Mixed`."""
+    made: list[Mixed] = []
+
+    def make(**arguments: Any) -> Mixed:
+        made.append(Mixed(tmp_path, kafka.bootstrap, **arguments))
+        return made[-1]
+
+    yield make
+    for group in made:
+        group.close()
 
 
+@pytest.mark.parametrize("support", ["disabled", "enabled"])
 def test_a_group_is_taken_over_worker_by_worker_and_given_back(
-    mixed: Mixed, kafka: Kafka, postgres: PostgresAddress, database: str, mysql: MySqlAddress, mongo: MongoAddress, tag: str
+    make_mixed: Callable[..., Mixed],
+    kafka: Kafka,
+    postgres: PostgresAddress,
+    database: str,
+    mysql: MySqlAddress,
+    mongo: MongoAddress,
+    tag: str,
+    support: str,
 ) -> None:
+    mixed = make_mixed(settings={"exactly.once.source.support": support})
     with ExitStack() as stack:
         sources = Sources(stack, kafka, postgres, database, mysql, mongo, tag)
         for _ in range(3):
@@ -251,6 +257,7 @@ def test_a_group_is_taken_over_worker_by_worker_and_given_back(
             read = [row for op, row in found if op == "r"]
             print(f"{name}: {len(wanted)} rows in {len(found)} records, {len(read)} read by snapshots")
             assert sorted(read) == [*range(1, BEFORE + 1)], "a snapshot was made again"
+            assert support == "disabled" or len(found) == len(wanted), "a reader of committed records got a row twice"
             newest = 0
             for _, row in found:
                 assert row <= newest + 1 or row <= BEFORE, f"{name}: {row} after {newest}"
@@ -258,3 +265,42 @@ def test_a_group_is_taken_over_worker_by_worker_and_given_back(
         for name in sources.configs:
             mixed.workers[0].delete(name)
         eventually(lambda: mixed.workers[0].request("GET", "/connectors") == [], "end of the connectors", 30)
+
+
+def test_work_moves_past_a_living_java_leader_without_its_delay(
+    make_mixed: Callable[..., Mixed], kafka: Kafka, tmp_path: Path, tag: str
+) -> None:
+    names = "abcdef"
+    mixed = make_mixed(settings={"scheduled.rebalance.max.delay.ms": "120000"}, parts=2 * len(names))
+    leads, ends, stays = mixed.add(JavaWorker), mixed.add(Worker), mixed.add(Worker)
+    files = {name: tmp_path / f"{name}.txt" for name in names}
+
+    def append(line: str) -> None:
+        for file in files.values():
+            with file.open("a") as lines:
+                lines.write(f"{line}\n")
+
+    def lines(name: str) -> list[str]:
+        return [payload(message.value()) for message in kafka.read(f"{tag}-{name}")]
+
+    append("before")
+    for name, file in files.items():
+        config = {"connector.class": "FileStreamSource", "file": str(file), "topic": f"{tag}-{name}", "tasks.max": "1"}
+        mixed.workers[0].create(name, config)
+    mixed.await_running()
+    moved = {name for name, parts in places(stays).items() if address(ends) in {owner for _, owner in parts}}
+    assert moved, "the worker that is to end has nothing"
+    assert mixed.leader() is leads
+
+    began = now_ms()
+    mixed.workers.remove(ends)
+    ends.stop()
+    append("after")
+    mixed.await_running()
+    took = now_ms() - began
+    print(f"{len(moved)} connectors with their tasks ran elsewhere after {took} ms, the leader's delay is 120000 ms")
+    assert took < 60_000
+    assert "Handed over to the others, as work that two members ran" in ends.log.read_text()
+    assert mixed.leader() is leads
+    for name in names:
+        eventually(lambda name=name: lines(name) == ["before", "after"], f"the lines of {name}, each of them once", 30)
