@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -46,7 +47,7 @@ from connect_py.herder.session_key import SessionKeySettings
 from connect_py.herder.shutdown import ShutdownSequence
 from connect_py.herder.signals import Notifications
 from connect_py.herder.thread import HerderThread
-from connect_py.host.connectors import ConnectorHost, TaskConfigs
+from connect_py.host.connectors import CONNECTOR_STOP_SECONDS, ConnectorHost, TaskConfigs
 from connect_py.host.facts import FACTS_PROCESS, FactsHost
 from connect_py.host.process import Event, Launcher, TaskProcess
 from connect_py.host.tasks import TaskHost, TaskSpec
@@ -154,6 +155,7 @@ class Applier:
         worker_id: host:port by which statuses name this worker.
         task_command: the command line of a task's process.
         peers: sends requests to other workers.
+        connector_stop_seconds: how long a connector may take to stop before nobody waits for it any longer.
         offsets_by_pipe: whether tasks hand their offsets to this worker instead of writing them to the offsets topic.
         thread: does all the work; a new one by default.
     """
@@ -174,6 +176,7 @@ class Applier:
         offsets_by_pipe: bool = False,
         thread: HerderThread | None = None,
         peers: Peers | None = None,
+        connector_stop_seconds: float = CONNECTOR_STOP_SECONDS,
     ) -> None:
         self.worker = worker
         self.plugins = plugins
@@ -185,6 +188,7 @@ class Applier:
         self.worker_id = worker_id
         self.cluster_id = cluster_id
         self._offsets_by_pipe = offsets_by_pipe
+        self._connector_stop_seconds = connector_stop_seconds
         self._launcher = Launcher(task_command, forks=worker.has_fork_server)
         self.thread = thread or HerderThread()
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
@@ -218,6 +222,7 @@ class Applier:
             open_offsets=self._open_offsets,
             max_tasks_of_connector=worker.max_tasks_of_connector,
             facts=self._facts,
+            stop_seconds=connector_stop_seconds,
         )
         self.tasks = TaskHost(
             statuses,
@@ -331,11 +336,22 @@ class Applier:
 
         self._pool.submit(work)
 
-    def _when_ended(self, work: Allocation, then: Callable[[], None]) -> None:
-        if self.tasks.have_ended(work.tasks) and all(self._connectors.has_ended(name) for name in work.connectors):
-            then()
-        else:
-            self.thread.post_later(_ENDED_SECONDS, lambda: self._when_ended(work, then))
+    def _when_ended(self, work: Allocation, then: Callable[[], None], deadline: float | None = None) -> None:
+        """Tasks end, if need be by a signal. A connector that does not, since its code does not return, holds nobody up for long: the
+        group would wait with it (`Worker.awaitStopConnector`)."""
+        until = time.monotonic() + self._connector_stop_seconds if deadline is None else deadline
+        stuck = [name for name in work.connectors if not self._connectors.has_ended(name)]
+        if not self.tasks.have_ended(work.tasks) or (stuck and time.monotonic() < until):
+            self.thread.post_later(_ENDED_SECONDS, lambda: self._when_ended(work, then, until))
+            return
+        for name in stuck:
+            log.error(
+                "Connector %s has not stopped within %g s, and may still use what it holds. The group goes on without it; what it holds "
+                "is free once this worker is restarted",
+                name,
+                self._connector_stop_seconds,
+            )
+        then()
 
     def _abandon(self) -> None:
         self._publications.clear()

@@ -34,7 +34,7 @@ TaskConfigs = list[dict[str, str]]
 
 
 #: Worker.CONNECTOR_GRACEFUL_SHUTDOWN_TIMEOUT_MS: how long a connector waits for the end of its last instance.
-_STOP_SECONDS = 5.0
+CONNECTOR_STOP_SECONDS = 5.0
 
 #: DistributedHerder's RECONFIGURE_CONNECTOR_TASKS_BACKOFF: seconds before tasks are asked for again that a connector could not say.
 _DIVIDE_RETRY_SECONDS = (0.25, 60.0)
@@ -99,7 +99,7 @@ class ConnectorHost:
         open_offsets: Callable[[str, Mapping[str, str]], None] = lambda _name, _config: None,
         max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR,
         facts: FactsHost | None = None,
-        stop_seconds: float = _STOP_SECONDS,
+        stop_seconds: float = CONNECTOR_STOP_SECONDS,
     ) -> None:
         self._plugins = plugins
         self._statuses = statuses

@@ -13,6 +13,7 @@ from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
 from connect_py.api.storage import TargetState
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConflictError, RetriableError
+from connect_py.group.protocol import Allocation, TaskId
 from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.modes import DistributedHerder
@@ -129,7 +130,7 @@ class Hurried(HerderThread):
 
 
 class Work:
-    def __init__(self, tmp_path: Path, modify_seconds: float | None = None, **properties: str) -> None:
+    def __init__(self, tmp_path: Path, modify_seconds: float | None = None, stop_seconds: float = 5.0, **properties: str) -> None:
         self.script = Scripted.script = Script()
         self.configs, self.statuses, self.offsets = Configs(), MemoryStatusStore(), MemoryOffsetStore()
         json = "org.apache.kafka.connect.json.JsonConverter"
@@ -150,7 +151,7 @@ class Work:
         task = tmp_path / "task.py"
         task.write_text(TASK)
         self.thread = Hurried()
-        applier = Applier(
+        self.applier = applier = Applier(
             worker,
             Plugins({CLASS: Scripted}),
             self.configs,
@@ -162,6 +163,7 @@ class Work:
             cluster_id="k",
             task_command=[sys.executable, str(task)],
             thread=self.thread,
+            connector_stop_seconds=stop_seconds,
         )
         self.tasks_host = applier.tasks
         self.herder = DistributedHerder(applier, modify_seconds=modify_seconds)
@@ -197,8 +199,8 @@ class Work:
 def make_work(tmp_path: Path) -> Iterator[Callable[..., Work]]:
     made: list[Work] = []
 
-    def make(modify_seconds: float | None = None, **properties: str) -> Work:
-        made.append(Work(tmp_path, modify_seconds, **properties))
+    def make(modify_seconds: float | None = None, stop_seconds: float = 5.0, **properties: str) -> Work:
+        made.append(Work(tmp_path, modify_seconds, stop_seconds, **properties))
         return made[-1]
 
     yield make
@@ -277,6 +279,32 @@ def test_a_connectors_next_instance_starts_when_the_last_ones_stop_has_ended(wor
     may_stop.set()
     eventually(lambda: ["3"] in work.configs.stored, "tasks of the newest configuration", 10, 0.01)
     assert work.script.notes == [("start", 0), ("stop begins", 0), ("stop", 0), ("start", 1)], "the one in between was never started"
+
+
+@pytest.mark.parametrize("stuck", ["start", "stop"])
+def test_a_connector_that_never_returns_holds_its_group_up_for_a_while_only(
+    make_work: Callable[..., Work], caplog: pytest.LogCaptureFixture, stuck: str
+) -> None:
+    work, is_stuck, may_return = make_work(stop_seconds=0.1), threading.Event(), threading.Event()
+
+    def block(connector: Scripted) -> None:
+        is_stuck.set()
+        assert may_return.wait(20)
+
+    try:
+        if stuck == "start":
+            work.script.starting = block
+            work.put()
+            assert is_stuck.wait(10)
+        else:
+            work.script.stopping = block
+            work.put()
+            work.await_tasks("RUNNING")
+        assert work.applier.revoke(Allocation(("c",), (TaskId("c", 0),))).wait(10)
+        assert is_stuck.is_set()
+        assert "Connector c has not stopped within 0.1 s" in caplog.text
+    finally:
+        may_return.set()
 
 
 def test_a_stop_that_fails_is_logged_and_holds_nothing_up(work: Work, caplog: pytest.LogCaptureFixture) -> None:
