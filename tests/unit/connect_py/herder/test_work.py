@@ -129,6 +129,21 @@ class Hurried(HerderThread):
             work()
 
 
+class Rounds(SoleWorker):
+    """Notes for what rounds of the group are asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def rejoin(self) -> None:
+        self.asked.append("rejoin")
+        super().rejoin()
+
+    def hold(self) -> None:
+        self.asked.append("hold")
+
+
 class Work:
     def __init__(self, tmp_path: Path, modify_seconds: float | None = None, stop_seconds: float = 5.0, **properties: str) -> None:
         self.script = Scripted.script = Script()
@@ -158,14 +173,14 @@ class Work:
             self.statuses,
             self.offsets,
             admin=None,  # type: ignore[arg-type]  # no sink is asked about
-            assignment=SoleWorker(),
+            assignment=(rounds := Rounds()),
             worker_id="w:1",
             cluster_id="k",
             task_command=[sys.executable, str(task)],
             thread=self.thread,
             connector_stop_seconds=stop_seconds,
         )
-        self.tasks_host = applier.tasks
+        self.tasks_host, self.rounds = applier.tasks, rounds
         self.herder = DistributedHerder(applier, modify_seconds=modify_seconds)
         self.herder.start()
 
@@ -221,6 +236,36 @@ def test_old_task_configurations_are_not_stored_over_newer_ones(work: Work) -> N
     eventually(lambda: work.configs.stored == [["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
     work.later()
     assert work.configs.stored == [["2"]]
+
+
+def test_a_round_is_asked_for_by_new_connectors_and_sets_of_tasks_and_not_by_configurations_and_states(work: Work) -> None:
+    """`DistributedHerder`'s ConfigUpdateListener; each worker asks by itself, when it reads the record."""
+
+    def asked_by(what: Callable[[], object], *wanted: str) -> None:
+        work.thread.call(lambda: None)
+        work.rounds.asked.clear()
+        what()
+        eventually(lambda: work.rounds.asked == [*wanted], lambda: f"{work.rounds.asked}", 10, 0.01)
+
+    may_divide = threading.Event()
+    may_divide.set()
+
+    def divide(connector: Scripted, count: int) -> list[dict[str, str]]:
+        assert may_divide.wait(10)
+        return [{"v": connector.config.get("v", "")}]
+
+    work.script.divide = divide
+    asked_by(lambda: work.put(v="1"), "rejoin", "hold", "rejoin")  # the connector, and then its tasks
+    work.await_tasks("RUNNING")
+    for state, shown in ((TargetState.PAUSED, "PAUSED"), (TargetState.STARTED, "RUNNING")):
+        asked_by(lambda state=state: work.herder.set_target_state("c", state))
+        work.await_state(shown)
+    asked_by(lambda: work.herder.restart_task("c", 0))
+    may_divide.clear()
+    asked_by(lambda: work.put(v="2"))
+    asked_by(may_divide.set, "hold", "rejoin")
+    work.await_tasks("RUNNING")
+    asked_by(lambda: work.herder.set_target_state("c", TargetState.STOPPED), "hold", "rejoin")  # which commits an empty set
 
 
 def test_only_the_newest_division_of_an_unchanged_connector_is_stored(work: Work) -> None:
