@@ -21,7 +21,7 @@ from pathlib import Path
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port, process_tree
 from connect_py.app.services.worker import RefusedError, Worker
-from tests import counting_plugin
+from tests import blocking_plugin, counting_plugin
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.waiting import eventually
@@ -40,15 +40,16 @@ Places = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def plugin_folder(folder: Path) -> Path:
-    """Make a folder for ``plugin.path`` that has the counting source and the noting sink."""
+    """Make a folder for ``plugin.path`` that has the sources and sinks of `tests.counting_plugin` and `tests.blocking_plugin`."""
     target = folder / "plugins" / "counting"
     metadata = target / "counting-1.dist-info"
     if not metadata.exists():
         metadata.mkdir(parents=True)
-        shutil.copy(counting_plugin.__file__, target / "counting_plugin.py")
+        for plugin in (counting_plugin, blocking_plugin):
+            shutil.copy(plugin.__file__, target / f"{plugin.__name__.rpartition('.')[2]}.py")
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: counting\nVersion: 1\n")
-        names = ("CountingSource", "NotingSink")
-        points = "".join(f"tests.{name} = counting_plugin:{name}\n" for name in names)
+        names = {"counting_plugin": ("CountingSource", "NotingSink"), "blocking_plugin": ("BlockingSource", "BlockingSink")}
+        points = "".join(f"tests.{name} = {module}:{name}\n" for module, found in names.items() for name in found)
         (metadata / "entry_points.txt").write_text(f"[connect_py.plugins]\n{points}")
     return target.parent
 

@@ -42,7 +42,7 @@ WORKER = "COUNTING_WORKER"
 
 #: What fails, and while which file exists.
 _FAILS = (
-    ConfigKey("fails", ConfigType.STRING, "", Importance.LOW, "connector or task: what fails while the file of fails.while exists."),
+    ConfigKey("fails", ConfigType.STRING, "", Importance.LOW, "connector, task or task 1: what fails while a file exists."),
     ConfigKey("fails.while", ConfigType.STRING, "", Importance.LOW, "A file."),
 )
 
@@ -82,7 +82,7 @@ class CountingTask(SourceTask):
         self._who = f"{uuid.uuid4().hex[:8]}-{os.getpid()} {os.environ.get(WORKER, '?')}"
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        if should_fail(self._config, "task"):
+        if should_fail(self._config, "task") or should_fail(self._config, f"task {self._partition['task']}"):
             raise FatalTaskError("The task fails since it was told to.")
         if self._stopped.wait(self._pause):
             return None

@@ -1,0 +1,141 @@
+"""Kafka's BlockingConnectorTest, by its names: a connector or a task that never returns from a method stops no other one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connect_py.app.services.worker import RefusedError
+from tests.cluster import Cluster
+from tests.fix_kafka import Kafka
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def alone(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One worker, as in Kafka's test, so that what blocks and what must run are on the same."""
+    made = Cluster(tmp_path_factory.mktemp("cluster"), kafka.bootstrap, "block" + tmp_path_factory.getbasetemp().name.replace("-", ""))
+    try:
+        made.add()
+        yield made
+    finally:
+        made.close()
+
+
+class Blocked:
+    """A connector that blocks in one place until the end of the test."""
+
+    def __init__(self, folder: Path, cluster: Cluster, place: str, kind: str = "Source") -> None:
+        self._file = folder / "blocks"
+        self._file.touch()
+        self.name = f"{kind}-{place.replace('::', '-')}".lower()
+        self.worker = cluster.workers[0]
+        self.config = {
+            "connector.class": f"tests.Blocking{kind}",
+            "tasks.max": "1",
+            "block": place,
+            "while": str(self._file),
+            **({"topics": f"{cluster.tag}-t"} if kind == "Sink" else {}),
+        }
+
+    def create(self) -> None:
+        self.worker.request("PUT", f"/connectors/{self.name}/config", self.config)
+
+    def await_block(self) -> None:
+        reached = self._file.with_suffix(".reached")
+        eventually(reached.exists, f"the block of {self.name}", 60)
+        reached.unlink()
+
+    def release(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+
+def assert_another_works(cluster: Cluster, kafka: Kafka, name: str) -> None:
+    """createNormalConnector, verifyNormalConnector."""
+    cluster.create(name, cluster.counting(name, 1))
+    eventually(lambda: kafka.count(f"{cluster.tag}-{name}-0") > 5, "records of another connector", 60)
+    cluster.workers[0].delete(name)
+
+
+def test_block_in_connector_validate(alone: Cluster, kafka: Kafka, tmp_path: Path) -> None:
+    blocked = Blocked(tmp_path, alone, "Connector::validate")
+    answers: list[object] = []
+
+    def ask() -> None:
+        try:
+            blocked.create()
+            answers.append("created")
+        except RefusedError as error:
+            answers.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    try:
+        blocked.await_block()
+        assert_another_works(alone, kafka, "next-to-validate")
+        assert answers == []
+        assert blocked.name not in blocked.worker.request("GET", "/connectors")
+    finally:
+        blocked.release()
+    asking.join(60)
+    assert answers == ["created"]
+    blocked.worker.delete(blocked.name)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [("Connector::start", "Source"), ("Connector::taskConfigs", "Source"), ("Task::start", "Source"), ("Task::start", "Sink")],
+)
+def test_block_in_a_start(alone: Cluster, kafka: Kafka, tmp_path: Path, place: str, kind: str) -> None:
+    """testBlockInConnectorStart, testBlockInSourceTaskStart, testBlockInSinkTaskStart."""
+    blocked = Blocked(tmp_path, alone, place, kind)
+    blocked.create()
+    try:
+        blocked.await_block()
+        assert_another_works(alone, kafka, f"next-to-{blocked.name}")
+        blocked.worker.delete(blocked.name)
+        assert_another_works(alone, kafka, f"after-{blocked.name}")
+    finally:
+        blocked.release()
+
+
+@pytest.mark.parametrize(("place", "kind"), [("Connector::stop", "Source"), ("Task::stop", "Source"), ("Task::stop", "Sink")])
+def test_block_in_a_stop(alone: Cluster, kafka: Kafka, tmp_path: Path, place: str, kind: str) -> None:
+    """testBlockInConnectorStop, testBlockInSourceTaskStop, testBlockInSinkTaskStop."""
+    blocked = Blocked(tmp_path, alone, place, kind)
+    blocked.create()
+    try:
+        blocked.worker.wait_for(blocked.name, "RUNNING")
+        blocked.worker.delete(blocked.name)
+        blocked.await_block()
+        assert_another_works(alone, kafka, f"next-to-{blocked.name}")
+        if place == "Task::stop":
+            eventually(lambda: len(blocked.worker.children()) == 0, "the end of the task's process", 60)
+    finally:
+        blocked.release()
+
+
+@pytest.mark.parametrize("place", ["Connector::start", "Connector::stop"])
+def test_worker_restart_with_a_block(cluster: Cluster, kafka: Kafka, tmp_path: Path, place: str) -> None:
+    """testWorkerRestartWithBlockInConnectorStart, testWorkerRestartWithBlockInConnectorStop."""
+    worker = cluster.add()
+    blocked = Blocked(tmp_path, cluster, place)
+    blocked.create()
+    try:
+        if place == "Connector::start":
+            blocked.await_block()
+        else:
+            worker.wait_for(blocked.name, "RUNNING")
+        cluster.create("normal", cluster.counting("normal", 1))
+        worker.restart()
+        blocked.await_block()
+        worker.wait_for("normal", "RUNNING")
+        before = kafka.count(f"{cluster.tag}-normal-0")
+        eventually(lambda: kafka.count(f"{cluster.tag}-normal-0") > before + 5, "records of the other connector", 60)
+    finally:
+        blocked.release()
