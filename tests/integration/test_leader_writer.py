@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from connect_py.api.storage import RestartRequest, TargetState
 from connect_py.errors import ConnectError
@@ -11,7 +12,7 @@ from tests.fix_kafka import Kafka
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
 
-Make = Callable[[], KafkaConfigStore]
+Make = Callable[..., KafkaConfigStore]
 
 
 class NoListener:
@@ -27,13 +28,13 @@ class NoListener:
 def make(kafka: Kafka, tag: str) -> Iterator[Make]:
     made: list[KafkaConfigStore] = []
 
-    def store() -> KafkaConfigStore:
+    def store(support: str = "enabled") -> KafkaConfigStore:
         worker = {
             "bootstrap.servers": kafka.bootstrap,
             "group.id": tag,
             "config.storage.topic": f"{tag}-configs",
             "config.storage.replication.factor": "1",
-            "exactly.once.source.support": "enabled",
+            "exactly.once.source.support": support,
         }
         made.append(KafkaConfigStore(worker))
         made[-1].start(NoListener())
@@ -78,3 +79,17 @@ def test_the_offset_counts_records_and_not_the_ends_of_transactions(make: Make) 
     assert store.snapshot().offset == 1
     store.put_connector("c", {"name": "c"})
     assert store.snapshot().offset == 3
+
+
+@pytest.mark.parametrize(("support", "sees"), [("Preparing", True), ("ENABLED", False)])
+def test_a_worker_that_prepares_reads_what_is_not_committed_yet(make: Make, kafka: Kafka, tag: str, support: str, sees: bool) -> None:
+    first = make()
+    first.claim()
+    first.put_connector("committed", {"name": "committed"})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"{tag}-open"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(f"{tag}-configs", b'{"properties":{"name":"open"}}', b"connector-open")
+    assert producer.flush(20) == 0
+    assert set(make(support).snapshot().connectors) == {"committed", *(["open"] if sees else [])}
+    producer.abort_transaction(20)
