@@ -12,7 +12,7 @@ help:
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
 	@echo 'make test-images     builds the images and runs them, docker-compose.yaml and the manifests (root, podman; half an hour)'
 	@echo 'make release         wheel and source archive, installed into empty environments with each extra alone'
-	@echo 'make check           ruff, mypy, import-linter, words, private names in tests'
+	@echo 'make check           ruff, mypy, import-linter, words, private names in tests, how pages read, error texts'
 	@echo 'make unit            the tests that need no server'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
 	@echo 'make clean           removes .venv and caches of this folder'
@@ -45,6 +45,8 @@ check: install
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tests/words.py
 	$(BIN)/python tests/privates.py
+	$(BIN)/python tests/prose.py
+	$(BIN)/python tests/messages.py
 
 unit: install
 	$(BIN)/python -m pytest -q tests/unit

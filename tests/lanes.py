@@ -52,6 +52,8 @@ CHECKS = [
     ["lint-imports", "--no-logo"],
     ["python", "tests/words.py"],
     ["python", "tests/privates.py"],
+    ["python", "tests/prose.py"],
+    ["python", "tests/messages.py"],
 ]
 
 

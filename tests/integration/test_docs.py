@@ -63,7 +63,12 @@ def sessions(page: Path) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("page", [path for path in sorted(DOCS.rglob("*.md")) if sessions(path)], ids=lambda page: page.name)
+#: `test_tutorial.py` runs it, since it starts servers of its own.
+TUTORIAL = DOCS / "tutorial.md"
+PAGES = [path for path in sorted(DOCS.rglob("*.md")) if sessions(path) and path != TUTORIAL]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: Callable[[], Worker], tmp_path: Path) -> None:
     worker = make_worker()
     addresses = {"localhost:8083": worker.url.removeprefix("http://")}

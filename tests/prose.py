@@ -1,0 +1,205 @@
+"""How the pages for users read: the check names each page that is harder to read than its readers need.
+
+    python tests/prose.py [PAGE ...] [--all]
+
+Readers are in a hurry, and English is often not their first language. So sentences are short, the reader is "you", a guide shows
+something to copy every few lines, and a word means what it means elsewhere. Code, tables and headings are not counted; evidence, the page on
+the design, the list of messages and the changelog are for other readers. `--all` prints every page's figures.
+
+A page that was written before the rule has its own limits in `ALLOWED`. They only shrink: a page that keeps the general limits must leave
+the table, and no page may be added to it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # this file runs as a script
+
+from words import WORDS as _OF_DOCSTRINGS
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: For developers, or figures and logs rather than prose.
+OTHER_READERS = ("docs/design.md", "docs/messages.md", "docs/evidence/", "docs/example-plugin/")
+#: They explain or list: a block of code every few lines would be in the way.
+WITHOUT_CODE = {
+    "README.md",
+    "docs/README.md",
+    "docs/compared-with.md",
+    "docs/compatibility.md",
+    "docs/concepts.md",
+    "docs/faq.md",
+    "docs/guarantees.md",
+    "docs/sinks/compared.md",
+    "docs/troubleshooting.md",
+}
+
+#: Regular expression → what a native engineer would write.
+WORDS = {
+    **_OF_DOCSTRINGS,
+    r"of which|that which": "a sentence of its own, with the noun first",
+    r"in place of": "instead of",
+    r"tells|tell": "reports, says",
+    r"in passing": "temporarily",
+    r"passed over": "skipped, ignored",
+    r"lone": "single",
+    r"wish|wishes": "want, request",
+    r"are away|was away|were away": "is unavailable",
+    r"What (?:is|has|comes|a|an|the|was|it)": "a sentence that begins with its noun",
+}
+_WORD = re.compile("|".join(rf"(?<!\w)(?:{word})(?!\w)" for word in WORDS))
+
+
+class Figures(NamedTuple):
+    """What is counted of a page; each is better when it is lower, but `you`."""
+
+    mean: float = 16.0  # words of a sentence
+    long: float = 3.0  # percent of the sentences that have more than 35 words
+    paragraph: float = 55.0  # words of a paragraph, the ninth of ten
+    you: float = 8.0  # "you" and "your" in 1,000 words, at least
+    block: float = 80.0  # words for each block of code
+    idiom: float = 0.0  # places of the word list
+
+
+LIMITS = Figures()
+
+#: Pages that are not rewritten yet, with the figures that they had.
+ALLOWED = {
+    "docs/benchmarks.md": Figures(29.1, 31.5, 104, 0, 529, 29),
+    "docs/cluster.md": Figures(16, 3, 55, 8, 138, 1),
+    "docs/configuration.md": Figures(16.8, 3.2, 67, 0, 347, 4),
+    "docs/connectors/file.md": Figures(16, 3, 55, 0, 198, 1),
+    "docs/connectors/mariadb.md": Figures(17.2, 4.2, 55, 0, 137, 2),
+    "docs/connectors/mongodb-values.md": Figures(17.9, 11.1, 59, 0, 323, 1),
+    "docs/connectors/mongodb.md": Figures(16, 3, 60, 0, 195, 3),
+    "docs/connectors/mysql.md": Figures(20.4, 12.2, 91, 0.7, 567, 26),
+    "docs/connectors/postgresql.md": Figures(21.3, 9.9, 69, 0.7, 252, 7),
+    "docs/converters.md": Figures(17.7, 3, 55, 1.6, 212, 2),
+    "docs/errors.md": Figures(16, 3, 55, 2.1, 119, 3),
+    "docs/guarantees.md": Figures(18.8, 8.2, 84, 1.6, 2523, 22),
+    "docs/metrics.md": Figures(16, 3.1, 55, 1, 318, 6),
+    "docs/operations.md": Figures(18.4, 10.6, 55, 8, 173, 5),
+    "docs/plugins.md": Figures(16, 3, 73, 0.6, 227, 6),
+    "docs/rest.md": Figures(16, 3, 55, 3.9, 91, 8),
+    "docs/signals.md": Figures(16.4, 5.9, 62, 1.2, 417, 5),
+    "docs/sinks/catalogs.md": Figures(16.1, 3, 55, 0, 129, 0),
+    "docs/sinks/compared.md": Figures(17.4, 8.3, 55, 4.8, 209, 3),
+    "docs/sinks/jdbc.md": Figures(16, 3, 55, 4.1, 489, 1),
+    "docs/sinks/lakehouse.md": Figures(19.7, 10, 115, 2.3, 394, 27),
+    "docs/sinks/mongodb.md": Figures(17.4, 3.6, 55, 0, 243, 2),
+    "docs/sinks/spark.md": Figures(20.2, 12.2, 99, 1, 330, 4),
+    "docs/sinks/verify.md": Figures(21.6, 6.8, 76, 1.1, 317, 4),
+    "docs/snapshots.md": Figures(17.3, 8.2, 129, 2.4, 338, 20),
+    "docs/transforms.md": Figures(16.8, 6.5, 55, 0, 173, 1),
+}
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the prose of a page: paragraphs and items of lists, without code, tables and headings."""
+    text = re.sub(r"^( *)```.*?^\1```", "\n\n", text, flags=re.M | re.S)
+    found: list[list[str]] = [[]]
+    for line in text.splitlines():
+        item = re.match(r" *(?:[-*]|\d+\.) +", line)
+        if not line.strip() or line.startswith("#") or line.lstrip().startswith("|") or (line.startswith("    ") and not found[-1]):
+            found.append([])
+        elif item:
+            found.append([line[item.end() :]])
+        else:
+            found[-1].append(line.strip())
+    return [plain(" ".join(part)) for part in found if part]
+
+
+def plain(text: str) -> str:
+    """Return a paragraph as it is read aloud: a link by its text, code as one word."""
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}", "", text)
+
+
+def sentences(paragraph: str) -> list[list[str]]:
+    """Return the words of each sentence."""
+    paragraph = re.sub(r"\b(e\.g|i\.e|etc|vs)\.", r"\1", paragraph)
+    parts = re.split(r"[.!?…][\"')]*\s+(?=[\"'(]?[A-Z]|code\b)|[.!?]$", paragraph)
+    split = [re.findall(r"[A-Za-z0-9][\w'/.,:%+-]*", part) for part in parts]
+    return [words for words in split if words]
+
+
+def blocks(text: str) -> int:
+    """Return the number of blocks of code, fenced or indented."""
+    fenced = len(re.findall(r"^ *```", text, re.M)) // 2
+    rest = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.M | re.S)
+    return fenced + len(re.findall(r"(?:^|\n)\n(?: {4}\S.*\n)+", rest))
+
+
+def figures(text: str) -> Figures:
+    """Count a page."""
+    parts = paragraphs(text)
+    all_sentences = [words for part in parts for words in sentences(part)]
+    count = sum(map(len, all_sentences)) or 1
+    sizes = sorted(sum(map(len, sentences(part))) for part in parts) or [0]
+    return Figures(
+        mean=round(count / (len(all_sentences) or 1), 1),
+        long=round(100 * sum(len(words) > 35 for words in all_sentences) / (len(all_sentences) or 1), 1),
+        paragraph=float(sizes[int(0.9 * (len(sizes) - 1))]),
+        you=round(1000 * sum(word.lower().startswith(("you", "you'", "your")) for words in all_sentences for word in words) / count, 1),
+        block=round(count / (blocks(text) or 1), 0),
+        idiom=float(sum(len(_WORD.findall(part)) for part in parts)),
+    )
+
+
+def limits(name: str) -> Figures:
+    """Return what a page has to keep."""
+    own = ALLOWED.get(name, LIMITS)
+    return own._replace(block=float("inf")) if name in WITHOUT_CODE else own
+
+
+def problems(name: str, text: str) -> list[str]:
+    """Return what is wrong with a page, a line each."""
+    found, limit = figures(text), limits(name)
+    says = [
+        f"{field} is {value:g}, {'at least' if field == 'you' else 'at most'} {bound:g} is wanted"
+        for field, value, bound in zip(Figures._fields, found, limit, strict=True)
+        if (value < bound if field == "you" else value > bound)
+    ]
+    if found.idiom > limit.idiom:
+        for match in (match for part in paragraphs(text) for match in _WORD.finditer(part)):
+            advice = next(advice for word, advice in WORDS.items() if re.fullmatch(word, match[0]))
+            says.append(f"{match[0]!r}: write {advice}")
+    if name in ALLOWED and _keeps(found, LIMITS._replace(block=float("inf")) if name in WITHOUT_CODE else LIMITS):
+        says.append("keeps the general limits now: take it out of ALLOWED in tests/prose.py")
+    return [f"{name}: {text}" for text in says]
+
+
+def _keeps(found: Figures, limit: Figures) -> bool:
+    return found.you >= limit.you and all(
+        value <= bound for field, value, bound in zip(Figures._fields, found, limit, strict=True) if field != "you"
+    )
+
+
+def pages() -> list[str]:
+    """Return the names of the pages for users."""
+    names = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
+    return [name for name in names if not name.startswith(OTHER_READERS)]
+
+
+def main(arguments: list[str]) -> int:
+    """Print what was found; returns the exit code."""
+    asked = [name for name in arguments if name != "--all"]
+    wrong = [f"{name}: no such page, but ALLOWED has it" for name in ALLOWED if not (ROOT / name).exists()]
+    if "--all" in arguments:
+        print(f"{'':34}" + "".join(f"{field:>11}" for field in Figures._fields))
+    for name in asked or pages():
+        text = (ROOT / name).read_text()
+        if "--all" in arguments:
+            print(f"{name:34}" + "".join(f"{value:>11g}" for value in figures(text)))
+        wrong += problems(name, text)
+    print("\n".join(wrong) if wrong else "Prose: ok")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
