@@ -3,7 +3,7 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 
-.PHONY: help install demo test test-long test-images release check unit clean java
+.PHONY: help install demo test test-long test-images release check unit docs clean java
 
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
@@ -14,6 +14,7 @@ help:
 	@echo 'make release         wheel and source archive, installed into empty environments with each extra alone'
 	@echo 'make check           ruff, mypy, import-linter, words, private names in tests, how pages read, error texts'
 	@echo 'make unit            the tests that need no server'
+	@echo 'make docs            the pages as a site in dist/site; a broken link fails it'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
 	@echo 'make clean           removes .venv and caches of this folder'
 
@@ -62,6 +63,9 @@ test-images: java install
 
 release: install
 	@$(BIN)/python tests/release.py
+
+docs: install
+	$(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

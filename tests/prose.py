@@ -3,8 +3,8 @@
     python tests/prose.py [PAGE ...] [--all]
 
 Readers are in a hurry, and English is often not their first language. So sentences are short, the reader is "you", a guide shows
-something to copy every few lines, and a word means what it means elsewhere. Code, tables and headings are not counted; evidence, the page on
-the design, the messages and the changelog are for other readers. `--all` prints every page's figures.
+something to copy every few lines, and a word means what it means elsewhere. Code, tables and headings are not counted. Evidence, the page
+on the design, the messages and the changelog are for other readers. `--all` prints every page's figures.
 
 A page that was written before the rule has its own limits in `ALLOWED`. They only shrink: a page that keeps the general limits must leave
 the table, and no page may be added to it.
