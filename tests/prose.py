@@ -74,7 +74,7 @@ ALLOWED = {
     "docs/connectors/mariadb.md": Figures(17.2, 4.2, 55, 0, 137, 2),
     "docs/connectors/mongodb-values.md": Figures(17.9, 11.1, 59, 0, 323, 1),
     "docs/connectors/mongodb.md": Figures(16, 3, 60, 0, 195, 3),
-    "docs/connectors/mysql.md": Figures(20.4, 12.2, 91, 0.7, 567, 26),
+    "docs/connectors/mysql.md": Figures(16, 3, 55, 8, 134, 0),
     "docs/connectors/postgresql.md": Figures(21.3, 9.9, 69, 0.7, 252, 7),
     "docs/converters.md": Figures(17.7, 3, 55, 1.6, 212, 2),
     "docs/errors.md": Figures(16, 3, 55, 2.1, 119, 3),
