@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from connect_py.api.config import ConfigType, parse_value, valid_partitions, valid_replicas
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.checks import CONFIGS, OFFSETS, START_CHECKS, STATUSES, TopicFacts, TopicRole, internal_topic_findings
 from connect_py.kafka.client import internal_properties
 from connect_py.kafka.shared_log import KafkaLog, LogRecord
 
@@ -32,18 +33,19 @@ class InternalTopic:
     """One of the worker's topics.
 
     Attributes:
-        prefix: of the worker properties that describe it, `config.storage.` …
-        purpose: what it holds, in messages.
+        role: what it is for, and what it must be like.
         missing: the message when the worker properties don't name it.
         partitions: when the worker properties don't say.
-        single: it must have exactly one partition.
     """
 
-    prefix: str
-    purpose: str
+    role: TopicRole
     missing: str
     partitions: int
-    single: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """Of the worker properties that describe it, `config.storage.` …"""
+        return self.role.prefix
 
     def name(self, worker: Mapping[str, str]) -> str:
         """Return the topic's name. Raises ConfigError when there is none."""
@@ -62,17 +64,18 @@ class InternalTopic:
         name = self.name(worker)
         if name not in admin.describe_topics([name]) and self._create(name, worker, admin, timeout):
             return name
-        self._check_policy(name, admin)
-        count = admin.describe_topics([name]).get(name, 0)
-        if self.single and count > 1:
-            raise ConfigError(
-                f"Topic '{name}' supplied via the '{self.prefix}topic' property is required to have a single partition in order to "
-                f"guarantee consistency of {self.purpose}, but found {count} partitions."
-            )
+        settings = admin.topic_settings(name)
+        if not settings.get("cleanup.policy"):
+            log.info("Unable to use admin client to verify the cleanup policy of '%s' topic is 'compact'", name)
+        count, replicas = admin.topic_layouts([name]).get(name, (0, 0))
+        servers = worker.get("bootstrap.servers", "")
+        for finding in internal_topic_findings(self.role, name, TopicFacts(count, replicas, settings), servers):
+            if finding.check in START_CHECKS:
+                raise ConfigError(f"{finding.what} {finding.why} {finding.remedy}")
         return name
 
     def _create(self, name: str, worker: Mapping[str, str], admin: KafkaAdmin, timeout: float) -> bool:
-        partitions = 1 if self.single else self._number(worker, "partitions", self.partitions)
+        partitions = 1 if self.role.single else self._number(worker, "partitions", self.partitions)
         replication = self._number(worker, "replication.factor", 3)
         settings = {
             key[len(self.prefix) :]: value
@@ -106,26 +109,10 @@ class InternalTopic:
         (valid_partitions if suffix == "partitions" else valid_replicas)(name, found)
         return found
 
-    def _check_policy(self, name: str, admin: KafkaAdmin) -> None:
-        policies = {part.strip().lower() for part in admin.topic_settings(name).get("cleanup.policy", "").split(",")} - {""}
-        if not policies:
-            log.info("Unable to use admin client to verify the cleanup policy of '%s' topic is 'compact'", name)
-        elif policies != {"compact"}:
-            setting = f"{self.prefix}topic"
-            raise ConfigError(
-                f"Topic '{name}' supplied via the '{setting}' property is required to have 'cleanup.policy=compact' to guarantee "
-                f"consistency and durability of {self.purpose}, but found the topic currently has "
-                f"'cleanup.policy={','.join(sorted(policies))}'. Continuing would likely result in eventually losing {self.purpose} and "
-                f"problems restarting this Connect cluster in the future. Change the '{setting}' property in the Connect worker "
-                f"configurations to use a topic with 'cleanup.policy=compact'."
-            )
 
-
-CONFIG_TOPIC = InternalTopic(
-    "config.storage.", "connector configurations", "Must specify topic for connector configuration.", 1, single=True
-)
-OFFSET_TOPIC = InternalTopic("offset.storage.", "source connector offsets", "Offset storage topic must be specified", 25)
-STATUS_TOPIC = InternalTopic("status.storage.", "connector and task statuses", "Must specify topic for connector status.", 5)
+CONFIG_TOPIC = InternalTopic(CONFIGS, "Must specify topic for connector configuration.", 1)
+OFFSET_TOPIC = InternalTopic(OFFSETS, "Offset storage topic must be specified", 25)
+STATUS_TOPIC = InternalTopic(STATUSES, "Must specify topic for connector status.", 5)
 
 
 #: READ_WRITE_TOTAL_TIMEOUT_MS of KafkaConfigBackingStore: what one request may spend on a topic, so that a client gets an answer.

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict  # before 3.12 pydantic takes no other
 
+from connect_py.api import doctor
 from connect_py.api.config import ConfigKey, ConfigType, ConfigValue, text_of
 from connect_py.api.storage import Status
 from connect_py.errors import ConfigError, ConnectError, RestError
@@ -275,6 +276,50 @@ class ConfigInfos:
             ConfigInfo(None if key is None else ConfigKeyInfo.of(key), ConfigValueInfo.of(key, value)) for key, value in infos.configs
         ]
         return cls(infos.name, infos.error_count, list(infos.groups), configs)
+
+
+class Finding(TypedDict):
+    """One thing that is wrong, and who can mend it by what."""
+
+    check: Annotated[str, _shown("postgres.replication")]
+    severity: Annotated[str, _one_of("problem", "risk")]
+    what: Annotated[str, _shown("The user 'app' has not the privilege REPLICATION, which a replication slot needs.")]
+    why: Annotated[str, _shown("Without it no change is read.")]
+    who: Annotated[str, _one_of("dba", "kafka-admin", "you")]
+    role: Annotated[str, _shown("a superuser")]
+    statements: Annotated[list[str], _shown(['ALTER ROLE "app" WITH REPLICATION;'])]
+    advice: Annotated[str, _shown("Then restart the server.")]
+
+
+class Diagnosis(TypedDict):
+    """What is wrong with a configuration and its servers."""
+
+    code: Annotated[int, Field(description="0 nothing was found, 1 something was, 3 not everything could be looked at")]
+    findings: list[Finding]
+    looked_at: Annotated[list[str], _shown(["PostgreSQL 17.2 at db:5432, database shop, 12 captured tables"])]
+    unseen: Annotated[list[str], Field(description="What could not be looked at, and why")]
+
+
+def diagnosis(found: doctor.Diagnosis) -> Diagnosis:
+    """Return the answer to what a doctor says; `connect-py doctor --json` prints the same."""
+    return {
+        "code": found.code,
+        "findings": [
+            {
+                "check": each.check,
+                "severity": each.severity,
+                "what": each.what,
+                "why": each.why,
+                "who": each.who.value,
+                "role": each.role,
+                "statements": list(each.statements),
+                "advice": each.advice,
+            }
+            for each in found.findings
+        ],
+        "looked_at": list(found.looked_at),
+        "unseen": list(found.unseen),
+    }
 
 
 @dataclass

@@ -22,6 +22,7 @@ from connect_py.api.config import (
 from connect_py.api.connector import Connector, ConnectorContext, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
 from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, PostProcessor
+from connect_py.api.doctor import Diagnosis, Finding, Person
 from connect_py.api.facts import SourceFacts, SourceFactsReader, StoredOffsets
 from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.api.record import (
@@ -69,7 +70,9 @@ __all__ = [
     "ConvertedColumn",
     "Converter",
     "CustomConverter",
+    "Diagnosis",
     "EncodedBatch",
+    "Finding",
     "Header",
     "HeaderConverter",
     "Importance",
@@ -77,6 +80,7 @@ __all__ = [
     "MetricGroup",
     "MetricValue",
     "Password",
+    "Person",
     "PostProcessor",
     "Predicate",
     "RecordConversion",

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from connect_py.api.config import ConfigDef, ConfigValue
+from connect_py.api.doctor import Diagnosis
 from connect_py.api.facts import SourceFactsReader
 from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.task import BatchSinkTask, SinkTask, SourceTask
@@ -78,7 +79,29 @@ class Connector(ABC):
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Check a configuration, against live servers where that helps; one value a key, with its errors. Does not raise."""
+        return self.check_config(config)
+
+    def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check a configuration without asking a server; one value a key, with its errors. Does not raise.
+
+        A connector that overrides `doctor` overrides this, too, where `validate` does more than this.
+        """
         return self.config_def().validate(config)
+
+    def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
+        """Look at everything that the connector needs of its servers, and return all that is wrong at once (docs/doctor.md).
+
+        Called on an instance that is not started, on any thread, with a configuration in which `check_config` finds nothing. It changes
+        nothing on a server, and each of its requests has a time limit of a few seconds. A server that cannot be reached is a finding, and
+        an entry of `Diagnosis.unseen`.
+
+        Args:
+            is_running: whether the worker runs the connector now, so that what it uses itself is not in another's use.
+
+        Raises:
+            ConnectError: nothing could be looked at.
+        """
+        return Diagnosis()
 
     @abstractmethod
     def start(self, config: Mapping[str, str]) -> None:

@@ -19,6 +19,7 @@ usage: connect-py COMMAND ...
   health [worker.properties]                      whether the worker of this machine answers: exit code 0 or 1, for a container's check
   history verify|repair connector.json ...        whether the schema history of a MySQL or MariaDB connector tells what its server has
   verify source.json sink.json ...                whether the sink's lakehouse tables equal their source
+  doctor connector.json | NAME --worker URL ...   everything that a connector's servers lack, each with the statement to run
   password USER                                   a line for the file of users of the REST API, with a hash of the password
   spark-archive                                   an archive of classes, made once, with which the sink's JVM starts with half of the CPU
   demo [--workers N] [--keep | --stop]            the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
@@ -36,6 +37,7 @@ _COMMANDS = {
     "health": ("connect_py.app.commands.health", "health"),
     "history": ("connect_py.app.commands.history", "history"),
     "verify": ("connect_py.app.commands.verify", "verify"),
+    "doctor": ("connect_py.app.commands.doctor", "doctor"),
     "password": ("connect_py.app.commands.tools", "password"),
     "spark-archive": ("connect_py.app.commands.tools", "spark_archive"),
     "demo": ("connect_py.app.commands.tools", "demo"),

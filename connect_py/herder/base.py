@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from connect_py.api.config import ConfigKey, ConfigValue
+from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import Status, TargetState
 from connect_py.api.task import MetricGroup
 from connect_py.errors import ConflictError
@@ -138,6 +139,15 @@ class Herder(Protocol):
     def task_infos(self, name: str) -> Sequence[TaskInfo]: ...
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """Check a connector configuration, against live servers too.
+
+        Raises:
+            BadRequestError: no connector.class; NotFound-like RestError for an unknown one.
+        """
+        ...
+
+    def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
+        """Look at everything that a configuration needs: itself, its servers and Kafka (docs/doctor.md). Answers within 30 s, changes
+        nothing; no text of the answer holds a secret.
 
         Raises:
             BadRequestError: no connector.class; NotFound-like RestError for an unknown one.

@@ -15,6 +15,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
+from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import OWN_OFFSETS_TOPIC, ClusterConfig, RestartRequest, Status, TargetState
 from connect_py.api.task import MetricGroup
 from connect_py.config.client_overrides import require_allowed
@@ -22,8 +23,8 @@ from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError
 from connect_py.group.protocol import Item, TaskId
+from connect_py.herder import doctor, signals, validation
 from connect_py.herder import offsets as offset_requests
-from connect_py.herder import signals, validation
 from connect_py.herder.applier import Applier
 from connect_py.herder.base import (
     REQUEST_TIMEOUT_SECONDS,
@@ -191,6 +192,15 @@ class ClientRequests:
     def _validated(self, config: Mapping[str, str | None]) -> ConfigInfos:
         with line_logging.scope(config.get(NAME) or "", "validate"), line_logging.hiding(secrets_of(self._plugins, config)):
             return validation.validate(self._plugins, self._worker.raw, config, self._variables)
+
+    def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
+        """Look at everything that a configuration needs. Raises BadRequestError."""
+        name = config.get(NAME) or ""
+        meant = self._meant(name, config)
+        snapshot = self._configs.snapshot()
+        is_running = name in snapshot.connectors and snapshot.target_state(name) is not TargetState.STOPPED
+        with line_logging.scope(name, "doctor"), line_logging.hiding(secrets_of(self._plugins, meant)):
+            return doctor.diagnose(self._plugins, self._worker.raw, meant, self._variables, is_running=is_running)
 
     # -- which worker answers
 

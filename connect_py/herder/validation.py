@@ -123,13 +123,29 @@ def validate(
     except ConfigError as error:
         raise BadRequestError(str(error)) from error
     with hiding(resolved.secrets):
-        infos = _check(plugins, worker, written, resolved.values)
+        infos = check(plugins, worker, written, resolved.values)
     if resolved.values != dict(written):
         return _with_variables(infos, written, resolved)
     return infos
 
 
-def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, str | None], config: Mapping[str, str | None]) -> ConfigInfos:
+def check(
+    plugins: Plugins,
+    worker: Mapping[str, str],
+    written: Mapping[str, str | None],
+    config: Mapping[str, str | None],
+    *,
+    connects: bool = True,
+) -> ConfigInfos:
+    """Check a configuration whose variables have been resolved. The answer holds secrets.
+
+    Args:
+        config: the values of what was `written`.
+        connects: whether the connector may ask its servers.
+
+    Raises:
+        BadRequestError: as `validate`.
+    """
     class_name = config.get(CONNECTOR_CLASS)
     if class_name is None:
         shown = ", ".join(
@@ -152,7 +168,7 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
             values.setdefault(name, ConfigValue(name)).errors.append(_NULL)
     converters = {key: _converter_entries(plugins, config, key, values[key]) for key in CONVERTERS}
     own = connector.config_def()
-    values |= {value.name: value for value in _own_values(connector, config)}
+    values |= {value.name: value for value in _own_values(connector, config, connects=connects)}
     for name, problem in sanitize_errors(config):
         values.setdefault(name, ConfigValue(name, config[name])).errors.append(problem)
     definitions = {**framework.keys, **own.keys}
@@ -234,9 +250,9 @@ def _wrong_version(plugins: Plugins, connector: type[Connector], config: Mapping
     return ConfigInfos(config[CONNECTOR_CLASS] or "", errors, definition.groups(), entries)
 
 
-def _own_values(connector: type[Connector], config: Mapping[str, str | None]) -> Sequence[ConfigValue]:
+def _own_values(connector: type[Connector], config: Mapping[str, str | None], *, connects: bool) -> Sequence[ConfigValue]:
     try:
-        found = connector().validate(config)
+        found = connector().validate(config) if connects else connector().check_config(config)
     except Exception as error:  # a connector's check must not turn a request into a 500
         log.warning("%s could not check a configuration", connector.java_name, exc_info=True)
         found = [ConfigValue(CONNECTOR_CLASS, connector.java_name, errors=[f"The configuration could not be checked: {error}"])]

@@ -94,18 +94,35 @@ class KafkaAdmin:
         """Return names of all topics but Kafka's own (`__…`)."""
         return [name for name in self._all_topics() if not name.startswith("__")]
 
+    def brokers(self) -> list[int]:
+        """Return the numbers of the brokers. Raises RetriableError when none answers."""
+
+        def attempt(seconds: float) -> list[int]:
+            return sorted(node.id for node in self._client.describe_cluster(request_timeout=seconds).result(seconds + 1).nodes)
+
+        return self._repeat("describe the cluster", attempt)
+
+    def broker_settings(self) -> dict[str, str]:
+        """Return the settings of one of the brokers; empty when they may not be read."""
+        return self._settings(ConfigResource.Type.BROKER, [str(self.brokers()[0])]).popitem()[1]
+
     def describe_topics(self, names: Iterable[str]) -> dict[str, int]:
         """Number of partitions of those topics that exist."""
+        return {name: partitions for name, (partitions, _) in self.topic_layouts(names).items()}
+
+    def topic_layouts(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return the number of partitions, and of the replicas of the partition with the fewest, of those topics that exist."""
         wanted = sorted(set(names))
         if not wanted:
             return {}
 
-        def attempt(seconds: float) -> dict[str, int]:
-            found: dict[str, int] = {}
+        def attempt(seconds: float) -> dict[str, tuple[int, int]]:
+            found: dict[str, tuple[int, int]] = {}
             # DescribeTopics, not the client's own metadata request: that one would let the broker create what is missing
             for name, future in self._client.describe_topics(TopicCollection(wanted), request_timeout=seconds).items():
                 try:
-                    found[name] = len(future.result(seconds + 1).partitions)
+                    partitions = future.result(seconds + 1).partitions
+                    found[name] = len(partitions), min((len(each.replicas) for each in partitions), default=0)
                 except KafkaException as error:
                     if error.args[0].code() not in _MISSING:
                         raise
@@ -148,18 +165,29 @@ class KafkaAdmin:
 
     def topic_settings(self, name: str) -> dict[str, str]:
         """Return a topic's settings; empty when they may not be read or the topic doesn't exist."""
-        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        return self.settings_of_topics([name])[name]
 
-        def attempt(seconds: float) -> dict[str, str]:
-            future = self._client.describe_configs([resource], request_timeout=seconds)[resource]
-            try:
-                return {key: entry.value for key, entry in future.result(seconds + 1).items()}
-            except KafkaException as error:
-                if error.args[0].code() in _NOT_ALLOWED | _MISSING:
-                    return {}
-                raise
+    def settings_of_topics(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return the settings of topics; empty ones when they may not be read or the topic doesn't exist."""
+        return self._settings(ConfigResource.Type.TOPIC, names)
 
-        return self._repeat(f"read the settings of topic '{name}'", attempt)
+    def _settings(self, kind: ConfigResource.Type, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        resources = [ConfigResource(kind, name) for name in names]
+        if not resources:
+            return {}
+
+        def attempt(seconds: float) -> dict[str, dict[str, str]]:
+            found: dict[str, dict[str, str]] = {}
+            for resource, future in self._client.describe_configs(resources, request_timeout=seconds).items():
+                try:
+                    found[resource.name] = {key: entry.value for key, entry in future.result(seconds + 1).items()}
+                except KafkaException as error:
+                    if error.args[0].code() not in _NOT_ALLOWED | _MISSING:
+                        raise
+                    found[resource.name] = {}
+            return found
+
+        return self._repeat(f"read the settings of {kind.name.lower()} '{', '.join(names)}'", attempt)
 
     # -- offsets of logs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
+from connect_py.api import ConfigDef, ConfigValue, Diagnosis, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
@@ -31,7 +31,7 @@ class PostgresConnector(SourceConnector):
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Check every property; where all are sound, try to connect to the server (`database.hostname` shows its failure)."""
-        found = validate_config(config)
+        found = self.check_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no PostgreSQL connector needs none
             from connectors.postgres.server.validation import connection_problem
@@ -40,6 +40,16 @@ class PostgresConnector(SourceConnector):
             if problem:
                 next(value for value in found if value.name == "database.hostname").errors.append(problem)
         return found
+
+    def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check every property."""
+        return validate_config(config)
+
+    def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
+        """Look at the server, its tables, the publication and the slot. Raises ConfigError."""
+        from connectors.postgres.doctor import diagnose
+
+        return diagnose(config, is_running=is_running)
 
     def start(self, config: Mapping[str, str]) -> None:
         """Take the configuration. Raises ConfigError."""

@@ -20,7 +20,7 @@ from connectors.postgres.server.connection import Connection, quote_literal
 _WAL_STATUSES = ("reserved", "extended", "unreserved", "lost")
 
 #: pg_wal_lsn_diff has no overflow; a standby has no write position, but one that it has received.
-_HEAD = (
+HEAD_SQL = (
     "CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) ELSE pg_current_wal_lsn() END AS head"
 )
 _STATEMENT = """
@@ -45,7 +45,7 @@ class PostgresFactsReader:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._config = parse_config(config)
-        self._statement = _STATEMENT.format(head=_HEAD, slot=quote_literal(self._config.slot))
+        self._statement = _STATEMENT.format(head=HEAD_SQL, slot=quote_literal(self._config.slot))
         self._connection: Connection | None = None
 
     def read(self, offsets: StoredOffsets) -> SourceFacts:

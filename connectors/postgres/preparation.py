@@ -14,12 +14,13 @@ from typing import Final
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
+from connectors.postgres.checks import tables as checks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import PostgresOffset, format_lsn
 from connectors.postgres.server import catalog
 from connectors.postgres.server.catalog import ServerState
-from connectors.postgres.server.connection import Connection, quote_literal, quote_name
+from connectors.postgres.server.connection import Connection, quote_literal
 from connectors.postgres.slot import slot
 from connectors.postgres.slot.publication import ensure_publication, options_sql, warn_of_hidden
 
@@ -194,11 +195,7 @@ def prepare(
 
 def _check_number(tables: Sequence[TableId], config: PostgresConfig) -> None:
     if not tables:
-        log.warning(
-            "No table of the database '%s' matches the filters (schema.*.list, table.*.list): nothing is captured until one does. Names "
-            "are matched whole, as schema.table",
-            config.database,
-        )
+        log.warning("%s", checks.no_table(config.database).what)
     limit = config.number("guardrail.collections.max")
     if 0 < limit < len(tables):
         text = f"{len(tables)} tables are captured, more than guardrail.collections.max={limit} allows"
@@ -208,14 +205,9 @@ def _check_number(tables: Sequence[TableId], config: PostgresConfig) -> None:
 
 
 def _check_readable(tables: Sequence[TableId], unreadable: Sequence[TableId], user: str) -> None:
-    for table in tables:
-        if table in unreadable:
-            schema, role = quote_name(table.schema), quote_name(user)
-            raise FatalTaskError(
-                f"The user '{user}' may not read the table '{table}', which the snapshot needs (SQLSTATE 42501). Nothing was sent and no "
-                f"slot was created. Run as the table's owner: GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON "
-                f"{schema}.{quote_name(table.table)} TO {role}; or leave the table out by table.exclude.list."
-            )
+    for finding in checks.unreadable([table for table in tables if table in unreadable], user):
+        left_out = "Or leave them out by table.exclude.list."
+        raise FatalTaskError(finding.refusal("Nothing was sent and no slot was created.", f"{left_out} Then restart this task."))
 
 
 def _stored(position: PostgresOffset | None) -> StoredPosition:

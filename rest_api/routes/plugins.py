@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -52,15 +52,29 @@ def plugin_routes(herder: Herder, checks: Threads) -> APIRouter:
     )
     @checks
     def validate(plugin: Plugin, config: Config) -> Response:
-        submitted = config.get("connector.class")
-        if submitted is not None and not _short(submitted).endswith(_short(plugin)):
-            raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
+        _require_match(plugin, config)
         infos = herder.validate(config)
         # the body is exactly Connect's, so what is no error goes into a header (RFC 7234, section 5.5)
         headers = {"warning": _warnings(infos.warnings)} if infos.warnings else None
         return models.json_response(models.ConfigInfos.of(infos), headers=headers)
 
+    @router.post(
+        "/connector-plugins/{plugin}/doctor",
+        summary="Everything that a configuration and its servers lack, with what to run; 200 also when something was found",
+        responses=refusals(*BODY, 404),
+    )
+    @checks
+    def doctor(plugin: Plugin, config: Config) -> models.Diagnosis:
+        _require_match(plugin, config)
+        return models.diagnosis(herder.doctor({"connector.class": plugin, **config}))
+
     return router
+
+
+def _require_match(plugin: str, config: Mapping[str, str | None]) -> None:
+    submitted = config.get("connector.class")
+    if submitted is not None and not _short(submitted).endswith(_short(plugin)):
+        raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
 
 
 def _warnings(texts: Sequence[str]) -> str:

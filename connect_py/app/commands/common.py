@@ -93,6 +93,35 @@ def ask(worker: str, connector: str, what: str, *, called: str | None = None) ->
         raise ConnectError(f"The worker does not tell {called or what} of '{connector}': {error}") from error
 
 
+def post(worker: str, path: str, body: Mapping[str, Any], *, seconds: float = _ANSWER_SECONDS) -> Mapping[str, Any]:
+    """``POST /{path}`` with JSON; return the answer, which is an object.
+
+    Raises:
+        ConfigError: `worker` is no URL, or refuses the body.
+        ConnectError: the worker does not answer.
+    """
+    url = f"{worker.rstrip('/')}/{path}"
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--worker {worker} is no URL of a worker")
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"}, method="POST")  # noqa: S310  # see above
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310  # http and https only, see above
+            found: Mapping[str, Any] = json.load(answer)
+            return found
+    except urllib.error.HTTPError as error:
+        raise ConfigError(f"The worker refuses the request: {_message(error)}") from error
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise ConnectError(f"The worker at {worker} does not answer: {error}") from error
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    """Return what the worker says of a refusal."""
+    try:
+        return str(json.load(error)["message"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return str(error)
+
+
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str], work: Callable[[argparse.Namespace], int]) -> int:
     """Parse, work, and name what failed in one line.
 

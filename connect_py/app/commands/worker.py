@@ -123,7 +123,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     definition = DISTRIBUTED if build is _distributed else STANDALONE
-    properties = _with_values(properties, definition)
+    properties = resolved_properties(properties, definition)
     if definition is STANDALONE:
         properties = {FILE_PATHS: os.getcwd(), **properties}
     permit(properties)
@@ -194,7 +194,7 @@ def notify_service_manager(state: str, environ: Mapping[str, str] = os.environ) 
             log.warning("The service manager at %s was not told %s: %s", address, state, error.strerror or error)
 
 
-def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
+def resolved_properties(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
     """Return the worker's properties with the values of their variables (`config.providers`)."""
     from connect_py.api.config import ConfigType, parse_value
     from connect_py.providers.resolver import PROVIDERS, resolve_worker_properties
@@ -202,11 +202,11 @@ def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mappin
     if not properties.get(PROVIDERS, "").strip():
         return properties
     folders = parse_value("plugin.path", properties.get("plugin.path"), ConfigType.LIST) or ()
-    return resolve_worker_properties(properties, _plugins(tuple(folders)).load, shown=definition.keys)
+    return resolve_worker_properties(properties, plugins_of(tuple(folders)).load, shown=definition.keys)
 
 
 @functools.cache
-def _plugins(folders: tuple[str, ...]) -> Plugins:
+def plugins_of(folders: tuple[str, ...]) -> Plugins:
     """What is installed. Looked up once: a folder from which a provider has been loaded would then look like the worker's environment."""
     from connect_py.plugins.registry import Plugins
 
@@ -215,7 +215,7 @@ def _plugins(folders: tuple[str, ...]) -> Plugins:
 
 def _worker_plugins(worker: WorkerConfig) -> Plugins:
     """Return what is installed for a worker. Raises ConfigError, as Kafka Connect does, when one of its own converters is not."""
-    plugins = _plugins(tuple(worker.plugin_path))
+    plugins = plugins_of(tuple(worker.plugin_path))
     for key in ("key.converter", "value.converter", "header.converter"):
         name = worker.raw.get(key, "").strip()
         if name and plugins.resolve(name) is None:

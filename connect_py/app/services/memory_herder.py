@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, between, non_empty_without_control_characters
+from connect_py.api.doctor import Diagnosis, Finding, Person
 from connect_py.api.storage import Status, TargetState
 from connect_py.api.task import MetricGroup
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
@@ -113,6 +114,11 @@ class MemoryHerder:
         values: list[ConfigValue] = keys.validate(config)
         pairs = [(keys.keys[value.name], value) for value in values]
         return ConfigInfos(submitted, sum(len(value.errors) for value in values), keys.groups(), pairs)
+
+    def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
+        infos = self.validate(config)
+        errors = [(value.name, error) for _, value in infos.configs for error in value.errors]
+        return Diagnosis([Finding("configuration", error, "", Person.YOU, advice=f"Correct {name}.") for name, error in errors])
 
     def _checked(self, config: Mapping[str, str | None]) -> dict[str, str]:
         infos = self.validate(config)

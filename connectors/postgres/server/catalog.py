@@ -15,6 +15,17 @@ from connectors.postgres.types.columns import IDENTITY_DEFAULT, BaseType, PgColu
 FIRST_USER_OID = 16384
 #: Memberships that stand for the attribute REPLICATION on Amazon RDS.
 _CLOUD_ROLES = ("rds_superuser", "rdsadmin", "rdsrepladmin", "rds_replication")
+#: A role that every server of a host has → the host.
+_PROVIDERS = {"rds_superuser": "rds", "azure_pg_admin": "azure", "cloudsqlsuperuser": "cloudsql", "neon_superuser": "neon"}
+
+#: Of pg_class c and pg_namespace n: every table outside of the system's schemas, partitioned ones and partitions included.
+TABLES_SQL = (
+    "c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND n.nspname NOT LIKE 'pg\\_temp%'"
+)
+#: Whether the user may read such a table, or a part of it.
+READABLE_SQL = (
+    "has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,7 @@ class ServerState:
         may_replicate: whether the user has REPLICATION, is superuser or has a cloud's equivalent.
         wal_sender_timeout_ms: after which the server gives up a silent receiver; 0 is never.
         publication_all_tables: None when the publication does not exist.
+        provider: who hosts the server, by its roles: rds (Aurora, too), azure, cloudsql, neon; empty when none of these.
     """
 
     version: int
@@ -45,6 +57,7 @@ class ServerState:
     wal_sender_timeout_ms: int
     slot: Slot | None
     publication_all_tables: bool | None
+    provider: str = ""
 
 
 def read_server_state(connection: Connection, slot: str, publication: str) -> ServerState:
@@ -56,11 +69,12 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
         f"WHERE g.rolname IN ({placeholders(_CLOUD_ROLES)}) AND pg_has_role(current_user, g.oid, 'MEMBER')), "
         "pg_is_in_recovery(), (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
         f"(SELECT puballtables FROM pg_publication WHERE pubname = {quote_literal(publication)}), "
+        f"(SELECT min(rolname) FROM pg_roles WHERE rolname IN ({placeholders(tuple(_PROVIDERS))})), "
         "s.slot_name, s.database, s.plugin, s.restart_lsn, s.confirmed_flush_lsn, s.lost "
         "FROM (SELECT 1) one LEFT JOIN "
         f"(SELECT *, {status} AS lost FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}) s ON true"
     )
-    wal_level, replication, recovery, timeout, all_tables, slot_name, database, plugin, restart, confirmed, lost = row
+    wal_level, replication, recovery, timeout, all_tables, host, slot_name, database, plugin, restart, confirmed, lost = row
     found = None
     if slot_name is not None:
         found = Slot(
@@ -78,6 +92,7 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
         wal_sender_timeout_ms=int(timeout or 0),
         slot=found,
         publication_all_tables=None if all_tables is None else all_tables == "t",
+        provider=_PROVIDERS.get(host or "", ""),
     )
 
 
@@ -88,10 +103,8 @@ def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
         ServerError: the server refuses, or the connection is gone.
     """
     rows = connection.query(
-        "SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') "
-        "OR has_any_column_privilege(c.oid, 'SELECT')) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') "
-        "AND n.nspname NOT LIKE 'pg\\_temp%' ORDER BY 1, 2"
+        f"SELECT n.nspname, c.relname, {READABLE_SQL} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE {TABLES_SQL} ORDER BY 1, 2"
     )
     return [(TableId(str(schema), str(table)), readable == "t") for schema, table, readable in rows]
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 
 from connect_py.errors import FatalTaskError, noted
 from connectors.engine.relational.tables import TableId
+from connectors.postgres.checks import tables as checks
+from connectors.postgres.checks.tables import OPERATIONS, names_sql
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.server.catalog import ServerState
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
@@ -15,8 +17,6 @@ log = logging.getLogger(__name__)
 
 #: Locks on the tables may have to be waited for; after this the statement is given up (Debezium's create.slot.command.timeout).
 STATEMENT_TIMEOUT_MS = 90_000
-#: Operations as publications call them.
-_NAMES = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 
 
 def options_sql(skipped: frozenset[str] | None, *, via_partition_root: bool) -> str:
@@ -25,13 +25,8 @@ def options_sql(skipped: frozenset[str] | None, *, via_partition_root: bool) -> 
     if via_partition_root:
         options.append("publish_via_partition_root = true")
     if skipped:
-        options.append("publish = '" + ",".join(name for op, name in _NAMES.items() if op not in skipped) + "'")
+        options.append("publish = '" + ",".join(name for op, name in OPERATIONS.items() if op not in skipped) + "'")
     return f" WITH ({', '.join(options)})" if options else ""
-
-
-def tables_sql(tables: Sequence[TableId]) -> str:
-    """Return quoted names, joined by commas."""
-    return ", ".join(f"{quote_name(t.schema)}.{quote_name(t.table)}" for t in tables)
 
 
 def ensure_publication(
@@ -60,10 +55,7 @@ def ensure_publication(
     exists = state.publication_all_tables is not None
     if mode == "disabled":
         if not exists:
-            raise FatalTaskError(
-                "Publication autocreation is disabled, please create one and restart the connector. "
-                f"For example: CREATE PUBLICATION {quote_name(name)} FOR TABLE {tables_sql(tables) or '<tables>'};"
-            )
+            raise FatalTaskError(checks.autocreate_disabled(name, tables, options).refusal("Nothing was read."))
         return None
     quoted = quote_name(name)
     if mode == "filtered":
@@ -76,20 +68,15 @@ def ensure_publication(
                 "the table, and restart this task.",
             )
         if state.publication_all_tables:
-            raise FatalTaskError(
-                f"A logical publication for all tables named '{name}' for plugin 'pgoutput' and database '{database}' is already active "
-                "on the server and can not be altered. If you need to exclude some tables or include only specific subset, please "
-                "recreate the publication with necessary configuration. Otherwise, set publication.autocreate.mode=all_tables, or "
-                "another publication.name."
-            )
+            raise FatalTaskError(checks.publication_for_all_tables(name, database).refusal(""))
         if not exists:
-            _run(connection, f"CREATE PUBLICATION {quoted} FOR TABLE {tables_sql(tables)}{options}", name, user, database)
+            _run(connection, f"CREATE PUBLICATION {quoted} FOR TABLE {names_sql(tables)}{options}", name, user, database)
             return None
         rows = connection.query(f"SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = {quote_literal(name)}")
         published = frozenset(TableId(str(schema), str(table)) for schema, table in rows)
         if published != set(tables) and not state.is_standby:
             log.info("Publication '%s' is set to the %d captured tables", name, len(tables))
-            _run(connection, f"ALTER PUBLICATION {quoted} SET TABLE {tables_sql(tables)}", name, user, database)
+            _run(connection, f"ALTER PUBLICATION {quoted} SET TABLE {names_sql(tables)}", name, user, database)
         return published
     if exists or state.is_standby:
         return None
@@ -105,16 +92,9 @@ def warn_of_hidden(connection: Connection, name: str, operations: Collection[str
         ServerError: the server cannot be asked.
     """
     rows = connection.query(f"SELECT pubinsert, pubdelete FROM pg_publication WHERE pubname = {quote_literal(name)}")
-    published = dict(zip("cd", rows[0], strict=True)) if rows else {}
-    missing = [_NAMES[operation] for operation in sorted(operations) if published.get(operation) == "f"]
-    if missing:
-        log.warning(
-            "The publication '%s' does not publish %s of the signal table: signals do not arrive, or incremental snapshots wait for ever. "
-            "Run ALTER PUBLICATION %s SET (publish = 'insert, update, delete, truncate');",
-            name,
-            " and ".join(missing),
-            quote_name(name),
-        )
+    published = [operation for operation, answer in zip("cd", rows[0], strict=True) if answer == "t"] if rows else operations
+    for finding in checks.operation_findings(name, published, operations, " of the signal table"):
+        log.warning("%s %s %s", finding.what, finding.why, finding.remedy)
 
 
 def _run(connection: Connection, statement: str, name: str, user: str, database: str) -> None:
@@ -127,12 +107,8 @@ def _run(connection: Connection, statement: str, name: str, user: str, database:
             connection.query("SET statement_timeout = 0")
             return
         if error.sqlstate == "42501":
-            raise FatalTaskError(
-                f"The user '{user}' may not create or alter the publication '{name}': {error.message} (SQLSTATE 42501). Nothing was "
-                f"changed. Either run as a superuser: {statement}; and set publication.autocreate.mode=disabled, or set "
-                f"publication.autocreate.mode=filtered and give the user what that needs: GRANT CREATE ON DATABASE {quote_name(database)} "
-                f"TO {quote_name(user)}; and ownership of the tables."
-            ) from None
+            denied = checks.publication_denied(name, user, database, f"{statement};", error.message)
+            raise FatalTaskError(denied.refusal("Nothing was changed.", "Then restart this task.")) from None
         if error.sqlstate == "57014":
             raise FatalTaskError(
                 "Creation of publication failed: query to create/update publication timed out, please make sure that there are no "

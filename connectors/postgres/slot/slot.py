@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING
+from connectors.postgres.checks import server as checks
 from connectors.postgres.config import ConnectionSettings
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import format_lsn, parse_lsn
@@ -43,7 +44,7 @@ log = logging.getLogger(__name__)
 SHOWN = 3
 
 #: A user without pg_read_all_stats sees other users' transactions, but neither their state nor their age.
-_RUNNING_SQL = (
+RUNNING_SQL = (
     "SELECT pid::text, application_name, datname, state, extract(epoch FROM now() - xact_start)::bigint, age(backend_xid) AS behind "
     "FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL "
     "SELECT NULL, gid, database, 'prepared', extract(epoch FROM now() - prepared)::bigint, age(transaction) FROM pg_prepared_xacts "
@@ -82,7 +83,7 @@ class SlotWait:
             return
         self._next = now + self._report_seconds
         try:
-            causes = describe_running(self._observer.query(_RUNNING_SQL))
+            causes = describe_running(self._observer.query(RUNNING_SQL))
         except ServerError as error:
             causes = f"Which ones these are could not be asked ({error})."
         log.warning(
@@ -149,16 +150,8 @@ def check_server(state: ServerState, user: str) -> None:
     Raises:
         FatalTaskError: with the statements to run.
     """
-    if state.wal_level != "logical":
-        raise FatalTaskError(
-            f"Postgres server wal_level property must be 'logical' but is: '{state.wal_level}'. Nothing was read and no slot was "
-            "created. Run as a superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task."
-        )
-    if not state.may_replicate:
-        raise FatalTaskError(
-            f"The user '{user}' has not the privilege REPLICATION, which a replication slot needs. Nothing was read and no slot was "
-            f"created. Run as a superuser: ALTER ROLE {quote_name(user)} WITH REPLICATION; then restart this task."
-        )
+    for finding in checks.server_findings(state, user):
+        raise FatalTaskError(finding.refusal("Nothing was read and no slot was created.", "Then restart this task."))
 
 
 def check_slot(state: ServerState, name: str, database: str) -> None:
@@ -168,29 +161,12 @@ def check_slot(state: ServerState, name: str, database: str) -> None:
         FatalTaskError: it is another's, or the server has invalidated it.
         SlotBusyError: it is not ready.
     """
-    slot = state.slot
-    if slot is None:
-        return
-    if slot.plugin != "pgoutput" or slot.database != database:
-        raise FatalTaskError(
-            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for 'pgoutput' "
-            f"and '{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: "
-            f"SELECT pg_drop_replication_slot('{name}');"
-        )
-    if slot.lost:
-        raise FatalTaskError(
-            f"The replication slot '{name}' was invalidated by the server (max_slot_wal_keep_size): the changes since "
-            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT pg_drop_replication_slot('{name}'); "
-            "and take a new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
-        )
-    if slot.confirmed_lsn is None:
-        # A session that was killed while it created the slot continues until the transactions that ran then have ended. Streaming will
-        # begin at a point that is not known yet: a snapshot taken now would leave a gap before it.
-        raise SlotBusyError(
-            f"The replication slot '{name}' is still being created, by a session that waits for running transactions to end. Nothing was "
-            "read. To end the wait: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = "
-            f"'{name}';"
-        )
+    for finding in checks.slot_findings(state, name, database):
+        if finding.check == checks.SLOT_IN_CREATION:
+            # A session that was killed while it created the slot continues until the transactions that ran then have ended. Streaming
+            # will begin at a point that is not known yet: a snapshot taken now would leave a gap before it.
+            raise SlotBusyError(finding.refusal("Nothing was read."))
+        raise FatalTaskError(finding.refusal(""))
 
 
 def create_slot(
