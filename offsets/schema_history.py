@@ -65,16 +65,17 @@ class KafkaSchemaHistory:
         topic: its name.
         properties: Java client properties with `bootstrap.servers`.
         read_seconds: how long one silence of the broker may last while the topic is read.
+        admin_seconds: how long one question about the topic may take.
 
     Raises:
         ConfigError: a client property cannot be used.
     """
 
-    def __init__(self, topic: str, properties: Mapping[str, str], read_seconds: float = 60.0) -> None:
+    def __init__(self, topic: str, properties: Mapping[str, str], read_seconds: float = 60.0, admin_seconds: float = 30.0) -> None:
         self.topic = topic
         self._properties = dict(properties)
         self._read_seconds = read_seconds
-        self._admin = KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"})
+        self._admin = KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"}, timeout=admin_seconds)
         self._producer: Producer | None = None
         self._failures: list[ConnectError] = []
 

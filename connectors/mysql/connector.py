@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
+from connect_py.api import ConfigDef, ConfigValue, Diagnosis, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
@@ -34,7 +34,7 @@ class MySqlConnector(SourceConnector):
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Return every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows
         its failure)."""
-        found = validate_config(config, self.connector)
+        found = self.check_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MySQL connector needs none
             from connectors.mysql.server.validation import connection_problem
@@ -43,6 +43,16 @@ class MySqlConnector(SourceConnector):
             if problem:
                 next(value for value in found if value.name == "database.hostname").errors.append(problem)
         return found
+
+    def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check every property."""
+        return validate_config(config, self.connector)
+
+    def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
+        """Look at the server, its tables, and the topic of the schema history. Raises ConfigError."""
+        from connectors.mysql.doctor import diagnose
+
+        return diagnose(config, self.connector, is_running=is_running)
 
     def start(self, config: Mapping[str, str]) -> None:
         """Keep the configuration; the task parses it."""

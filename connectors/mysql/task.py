@@ -16,6 +16,7 @@ from connectors.engine.relational.tables import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
+from connectors.mysql.checks import gtid_mode_off
 from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.ddl.statements import Parser, apply
 from connectors.mysql.errors import PurgedPositionError
@@ -340,7 +341,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         with_gtids = queries.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
         gtids = queries.gtids_to_skip(self._connection, config, position)
         if config.read_only and not with_gtids:
-            raise FatalTaskError("Read only connection requires GTID_MODE to be ON")
+            raise FatalTaskError(gtid_mode_off().refusal(""))
         # the session has nothing more to do, and an idle one would be cut some day
         self._connection.close()
         self._connection = None

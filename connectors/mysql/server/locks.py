@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from connect_py.errors import FatalTaskError, RetriableError
 from connectors.engine.relational.tables import TableId
 from connectors.mysql import errors
+from connectors.mysql.checks import lock_tables_missing
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import quote_name
@@ -152,10 +153,7 @@ class SnapshotLocks:
         """Lock the captured tables instead of everything (`MySqlSnapshotLockProvider`)."""
         grants = [row[0].upper() for row in self._connection.texts("SHOW GRANTS FOR CURRENT_USER")]
         if not any("ALL" in grant or "LOCK TABLES" in grant or "FLUSH_TABLES" in grant for grant in grants):
-            raise FatalTaskError(
-                "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing concurrent writes "
-                "to tables."
-            )
+            raise FatalTaskError(lock_tables_missing().refusal("Nothing was read."))
         if not captured:
             return
         names = [quote_name(table.schema, table.table) for table in captured]

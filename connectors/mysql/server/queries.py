@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
+from connectors.mysql.checks import log_format_findings
 from connectors.mysql.config.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import quote_name
@@ -222,22 +223,10 @@ def check_log_format(connection: Connection, config: MySqlConfig) -> None:
         FatalTaskError: it does not.
         ServerError: the server cannot be asked.
     """
-    if variable(connection, "binlog_format").upper() != "ROW":
-        raise FatalTaskError(
-            "The database server is not configured to use a ROW binlog_format, which is required for this connector to work properly. "
-            "Change the database configuration to use a binlog_format=ROW and restart the connector."
-        )
-    image = (variable(connection, "binlog_row_image") or "FULL").upper()
-    if image not in ("FULL", "NOBLOB") and config.choice("binlog.row.image.minimal") != "accept":
-        log.error(
-            "binlog_row_image=%s: events would show only the key and what a change touches. binlog.row.image.minimal=accept takes them so; "
-            "with ReselectColumnsPostProcessor the rest is read again from the table",
-            image,
-        )
-        raise FatalTaskError(
-            "The database server is not configured to use a FULL binlog_row_image, which is required for this connector to work properly. "
-            "Change the database configuration to use a binlog_row_image=FULL|NOBLOB and restart the connector."
-        )
+    accepts = config.choice("binlog.row.image.minimal") == "accept"
+    found, image = variable(connection, "binlog_format"), variable(connection, "binlog_row_image")
+    for finding in log_format_findings(found, image, accepts_minimal=accepts):
+        raise FatalTaskError(finding.refusal("Nothing was read."))
 
 
 def is_available(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> bool:

@@ -1,0 +1,179 @@
+"""The doctor of MySQL and MariaDB connectors: reads the facts of one server and of the history's topic, and has them checked.
+
+It opens one session, which it closes, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from connect_py.api.doctor import Diagnosis
+from connect_py.errors import ConnectError
+from connectors.engine.facts import LIMIT_SECONDS
+from connectors.engine.relational.tables import TableId
+from connectors.engine.snapshot.modes import StoredPosition
+from connectors.engine.topic_naming import TopicNaming
+from connectors.mysql.checks import Facts, Grants, HistoryFacts, TableFacts, Wanted, all_findings, connection_finding
+from connectors.mysql.config.config import MySqlConfig, parse_config
+from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection, quote_literal
+from offsets.schema_history import KafkaSchemaHistory
+
+_VARIABLES = (
+    "log_bin", "binlog_format", "binlog_row_image", "binlog_expire_logs_seconds", "expire_logs_days", "gtid_mode", "server_id",
+    "log_replica_updates", "log_slave_updates", "version",
+)  # fmt: skip
+#: An entry of a list of tables that is a name and no pattern: dots may be escaped.
+_NAME = re.compile(r"([\w$-]+)\\?\.([\w$-]+)|([\w$-]+)\[\.\]([\w$-]+)")
+
+
+def diagnose(config: Mapping[str, str], connector: str, *, is_running: bool) -> Diagnosis:
+    """Look at the server and the history's topic of a connector.
+
+    Args:
+        config: a configuration that can be parsed.
+        connector: `mysql` or `mariadb`.
+        is_running: whether the worker runs the connector now.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    parsed = parse_config(config, connector)
+    at = f"{parsed.connection.host}:{parsed.connection.port}"
+    limits = replace(parsed.connection, connect_timeout=LIMIT_SECONDS, query_timeout=LIMIT_SECONDS)
+    wanted = _wanted(parsed)
+    try:
+        connection = queries.open_connection(replace(parsed, connection=limits))
+    except ServerError as error:
+        return Diagnosis([connection_finding(error, at, parsed.connection.user)], unseen=[f"The server at {at}: {error.reason}"])
+    try:
+        facts = read_facts(connection, parsed, is_running=is_running)
+    except ServerError as error:
+        return Diagnosis(unseen=[f"The server at {at} refused to be looked at: {error.reason}"])
+    finally:
+        connection.close()
+    naming = TopicNaming.from_config(parsed.raw, "default")
+    topics = sorted({naming.data_topic(table.id.schema, table.id.table) for table in facts.tables})
+    kind = "MariaDB" if facts.is_mariadb else "MySQL"
+    seen = [f"{kind} {facts.version} at {at}, {len(facts.tables)} captured tables"]
+    unseen = []
+    if facts.history is not None and facts.history.error:
+        unseen.append(f"The topic of the schema history, {facts.history.topic}")
+    elif facts.history is not None:
+        seen.append(f"The topic of the schema history, {facts.history.topic}")
+    return Diagnosis(all_findings(facts, wanted), looked_at=seen, unseen=unseen, topics=topics)
+
+
+def _wanted(config: MySqlConfig) -> Wanted:
+    mode = config.snapshot_mode
+    return Wanted(
+        config.server_id,
+        streams=mode.streams,
+        reads=mode.reads_data(StoredPosition.NONE),
+        locks=config.choice("snapshot.locking.mode", "minimal") != "none",
+        read_only=config.read_only,
+        accepts_minimal=config.choice("binlog.row.image.minimal") == "accept",
+        deletes_windows=config.deletes_close_windows,
+    )
+
+
+def read_facts(connection: Connection, config: MySqlConfig, *, is_running: bool) -> Facts:
+    """Read everything that is checked. Raises ServerError."""
+    listed = ", ".join(quote_literal(name) for name in _VARIABLES)
+    variables = {name.lower(): value for name, value in connection.texts(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")}
+    version = variables.get("version", "")
+    is_mariadb = "mariadb" in version.lower()
+    ((account,),) = connection.texts("SELECT CURRENT_USER()")
+    name, _, host = account.rpartition("@")
+    every = queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
+    tables = [id_ for id_ in every if _is_captured(config, id_)]
+    replicas = _answer(connection, "SHOW REPLICAS", "SHOW SLAVE HOSTS")
+    return Facts(
+        user=f"{quote_literal(name)}@{quote_literal(host)}",
+        is_mariadb=is_mariadb,
+        version=version,
+        variables=variables,
+        grants=Grants.parse([row[0] for row in connection.texts("SHOW GRANTS")]),
+        tables=_table_facts(connection, tables, config),
+        invisible=[id_ for id_ in _named_tables(config) if id_ not in set(tables)],
+        replica_ids=frozenset() if is_running else frozenset(int(row[0]) for row in replicas or ()),
+        is_replica=bool(_answer(connection, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")),
+        rds_hours=_rds_hours(connection),
+        signal=_signal(connection, config),
+        history=_history(config),
+    )
+
+
+def _is_captured(config: MySqlConfig, id_: TableId) -> bool:
+    return config.filters.is_captured(id_) and id_ != config.signal_table
+
+
+def _named_tables(config: MySqlConfig) -> list[TableId]:
+    """Return the tables that `table.include.list` names without a pattern."""
+    entries = (_NAME.fullmatch(entry.strip()) for entry in config.raw.get("table.include.list", "").split(","))
+    named = [TableId(found[1] or found[3], found[2] or found[4]) for found in entries if found is not None]
+    return [id_ for id_ in named if _is_captured(config, id_)]
+
+
+def _table_facts(connection: Connection, tables: Sequence[TableId], config: MySqlConfig) -> list[TableFacts]:
+    if not tables:
+        return []
+    databases = ", ".join(quote_literal(database) for database in sorted({table.schema for table in tables}))
+    engines = {
+        (database, table): engine
+        for database, table, engine in connection.texts(
+            f"SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN ({databases})"  # noqa: S608  # quoted
+        )
+    }
+    unique = {
+        (database, table)
+        for database, table in connection.texts(
+            "SELECT table_schema, table_name FROM information_schema.statistics WHERE non_unique = 0 "  # noqa: S608  # quoted
+            f"AND table_schema IN ({databases}) GROUP BY table_schema, table_name, index_name HAVING max(nullable) <> 'YES'"
+        )
+    }
+    has_rules = bool(config.keys.rules)  # columns are not read here, so that a rule may be for any table
+    return [TableFacts(id_, engines.get((id_.schema, id_.table), ""), has_rules or (id_.schema, id_.table) in unique) for id_ in tables]
+
+
+def _answer(connection: Connection, *statements: str) -> list[tuple[str, ...]] | None:
+    """Return the rows of the first of these statements that the server knows and lets the user run. Raises LostConnectionError."""
+    for statement in statements:
+        try:
+            return connection.texts(statement)
+        except LostConnectionError:
+            raise
+        except ServerError:
+            continue
+    return None
+
+
+def _rds_hours(connection: Connection) -> int | None:
+    rows = _answer(connection, "SELECT value FROM mysql.rds_configuration WHERE name = 'binlog retention hours'")
+    return None if not rows else int(rows[0][0]) if rows[0][0].isdigit() else 0
+
+
+def _signal(connection: Connection, config: MySqlConfig) -> tuple[TableId, int] | None:
+    id_ = config.signal_table
+    if id_ is None or "source" not in config.names("signal.enabled.channels"):
+        return None
+    place = f"table_schema = {quote_literal(id_.schema)} AND table_name = {quote_literal(id_.table)}"
+    ((count,),) = connection.texts(f"SELECT count(*) FROM information_schema.columns WHERE {place}")  # noqa: S608  # quoted
+    return id_, int(count)
+
+
+def _history(config: MySqlConfig) -> HistoryFacts:
+    client, topic = config.history_client, config.history_topic
+    servers = client["bootstrap.servers"]
+    try:
+        with contextlib.closing(KafkaSchemaHistory(topic, client, admin_seconds=LIMIT_SECONDS)) as history:
+            if not history.exists():
+                return HistoryFacts(topic, servers)
+            partitions, _, settings = history.describe()
+    except ConnectError as error:
+        return HistoryFacts(topic, servers, error=str(error))
+    return HistoryFacts(topic, servers, partitions, settings)
