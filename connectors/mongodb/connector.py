@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
+from connect_py.api import ConfigDef, ConfigValue, Diagnosis, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
@@ -42,7 +42,7 @@ class MongoDbConnector(SourceConnector):
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Check every property; where all are sound, try to connect to the server (`mongodb.connection.string` shows its failure)."""
-        found = validate_config(config)
+        found = self.check_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
             from connectors.mongodb.server.validation import connection_problem
@@ -51,6 +51,16 @@ class MongoDbConnector(SourceConnector):
             if problem:
                 next(value for value in found if value.name == "mongodb.connection.string").errors.append(problem)
         return found
+
+    def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check every property."""
+        return validate_config(config)
+
+    def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
+        """Look at the deployment, the user's roles and the captured collections. Raises ConfigError, LostConnectionError."""
+        from connectors.mongodb.doctor import diagnose
+
+        return diagnose(config)
 
     def start(self, config: Mapping[str, str]) -> None:
         """Take the configuration; the task parses it."""

@@ -19,6 +19,7 @@ from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.snapshot.modes import SnapshotMode, StoredPosition
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
+from connectors.mongodb.checks import kind_findings
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import CONNECTOR, MongoConfig, parse_config
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken, stored_offset
@@ -129,11 +130,8 @@ def current_position(client: Client, config: MongoConfig) -> MongoOffset:
 
 def _check_kind(client: Client) -> None:
     found = connection.hello(client)
-    if "setName" not in found and found.get("msg") != "isdbgrid":
-        raise FatalTaskError(
-            "The server is neither a member of a replica set nor the router of a sharded cluster, and only these have change streams. "
-            "Nothing was read. Start it with --replSet and run rs.initiate()"
-        )
+    for finding in kind_findings(has_streams="setName" in found or found.get("msg") == "isdbgrid"):
+        raise FatalTaskError(finding.refusal("Nothing was read."))
 
 
 def _is_there(client: Client, config: MongoConfig, position: MongoOffset) -> bool:
