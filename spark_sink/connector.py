@@ -8,8 +8,10 @@ from typing import ClassVar
 from connect_py import __version__
 from connect_py.api.config import ConfigDef, ConfigValue
 from connect_py.api.connector import SinkConnector
+from connect_py.api.doctor import Diagnosis
 from connect_py.api.task import BatchSinkTask
 from connect_py.errors import ConfigError
+from spark_sink import doctor
 from spark_sink import offsets as offsets_of_tables
 from spark_sink.config import sink_config as configuration
 from spark_sink.spark import jars
@@ -30,7 +32,7 @@ class SparkLakehouseSink(SinkConnector):
     def config_def(cls) -> ConfigDef:
         return configuration.CONFIG_DEF
 
-    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+    def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Check what the definition says, and that both spellings agree, nothing is misspelt, and Spark and Java are installed."""
         renamed, errors = configuration.without_aliases(config)
         errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
@@ -53,6 +55,10 @@ class SparkLakehouseSink(SinkConnector):
                 values.append(by_name[name])
             by_name[name].errors.append(message)
         return values
+
+    def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
+        """Look at the machine's libraries, disk and warehouse. Raises ConfigError."""
+        return doctor.diagnose(config)
 
     def start(self, config: Mapping[str, str]) -> None:
         configuration.parse(config)

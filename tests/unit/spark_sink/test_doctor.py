@@ -1,0 +1,33 @@
+"""What the doctor finds on a sink's machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.doctor import Facts, findings, read_facts
+
+WELL = Facts((Path("/cache"), True), (Path("/tmp"), 10 << 30), None)
+
+
+def test_each_fault_of_the_machine_has_its_finding() -> None:
+    assert list(findings(WELL)) == []
+    ill = Facts((Path("/cache"), False), (Path("/full"), 5 << 20), (Path("/warehouse"), False))
+    assert [finding.check for finding in findings(ill)] == ["sink.jars", "sink.disk", "sink.warehouse"]
+    assert "5 MB are free in /full" in list(findings(ill))[1].what
+
+
+def test_the_facts_are_those_of_the_configurations_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECT_PY_CACHE", str(tmp_path / "cache"))
+    config = {
+        "name": "n",
+        "topics": "t",
+        "lakehouse.catalog.type": "hadoop",
+        "lakehouse.catalog.warehouse": f"file://{tmp_path}/lake/house",
+    }
+    facts = read_facts(config)
+    assert facts.jars is not None and facts.jars[0].is_relative_to(tmp_path / "cache") and not facts.jars[1]
+    assert facts.warehouse == (tmp_path / "lake/house", True)
+    assert read_facts(config | {"lakehouse.catalog.warehouse": "s3a://bucket/lake"}).warehouse is None
+    assert read_facts(config | {"lakehouse.spark.jars": "/opt/a.jar"}).jars is None
