@@ -16,6 +16,31 @@ def silent_listener() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@contextlib.contextmanager
+def refusing_proxy(message: str) -> Iterator[int]:
+    """The port of a peer that answers each start of a PostgreSQL session with an error, as PgBouncer does to unknown parameters."""
+    fields = b"SFATAL\0VFATAL\0C08P01\0M" + message.encode() + b"\0\0"
+    answer = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
+
+    def serve(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = server.accept()
+                with client:
+                    if client.recv(8)[4:] == b"\x04\xd2\x16\x2f":  # SSLRequest
+                        client.sendall(b"N")
+                        client.recv(8)
+                    client.recv(4096)
+                    client.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as server:
+        thread = threading.Thread(target=serve, args=(server,), daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
 class Proxy:
     """Forwards TCP connections until it is told to be silent: they then stay open, and nothing passes in either direction.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
+from tests.integration.test_kafka_doctor import make
 
 pytestmark = pytest.mark.services
 
@@ -87,6 +90,72 @@ def test_requests_that_cannot_be_answered_are_refused(worker: Worker) -> None:
     assert ask(worker, {"connector.class": "FileStreamSink"}).status_code == 400
     wrong = ask(worker, {"name": "n"}, "FileStreamSource").json()
     assert wrong["code"] == 3 and checks(wrong) == ["configuration"] and "topic" in wrong["findings"][0]["what"]
+
+
+def test_faults_of_database_kafka_worker_and_configuration_are_found_in_one_run(
+    kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties, connector = tmp_path / "worker.properties", tmp_path / "connector.json"
+    own = {"bootstrap.servers": kafka.bootstrap, "group.id": tag, "key.converter": "JsonConverter", "value.converter": "JsonConverter"}
+    own |= {f"{kind}.storage.topic": f"{tag}-{kind}" for kind in ("config", "offset", "status")}
+    own |= {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+    properties.write_text("\n".join(f"{name}={value}" for name, value in {**own, "ofset.flush.interval.ms": "1"}.items()))
+    config = postgres_source(postgres, database, tag, publication_autocreate_mode="disabled", signal_data_collection="public.signal")
+    user = {"database.user": f"app_{tag}", "database.password": PASSWORD, "tabel.include.list": "x", "table.exclude.list": "public.p_1"}
+    connector.write_text(json.dumps({"name": tag, **config, **user}))
+    make(kafka, f"{tag}-offset", cleanup_policy="delete", min_insync_replicas="2")
+    make(kafka, f"{tag}-config", partitions=2, cleanup_policy="compact")
+    make(kafka, f"pg_{tag}.public.a", max_message_bytes="1000")
+    make(kafka, f"pg_{tag}.public.b", retention_ms="60000")
+    plant = [
+        f"CREATE ROLE app_{tag} LOGIN PASSWORD '{PASSWORD}'",
+        "CREATE TABLE a (id int PRIMARY KEY, t text); ALTER TABLE a ALTER t SET STORAGE EXTERNAL, ENABLE ROW LEVEL SECURITY",
+        "INSERT INTO a VALUES (1, repeat('x', 100000))",
+        "CREATE TABLE b (id int); CREATE UNLOGGED TABLE c (id int PRIMARY KEY); CREATE TABLE d (id int PRIMARY KEY)",
+        "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (9)",
+        f"GRANT SELECT ON a TO app_{tag}",
+        f"CREATE PUBLICATION pub_{tag} FOR TABLE a, b WITH (publish = 'insert')",
+        f"SELECT pg_create_physical_replication_slot('slot_{tag}')",
+        "ALTER SYSTEM SET max_slot_wal_keep_size = '100MB'",
+        "SELECT pg_reload_conf()",
+    ]
+    with psycopg.connect(postgres.dsn(database), autocommit=True) as admin:
+        try:
+            for statement in plant:
+                admin.execute(statement.encode())
+            seconds = []
+            for _ in range(3):  # the least of them, since the machine of a test may be busy
+                began = time.monotonic()
+                assert main(["doctor", str(connector), "--worker-properties", str(properties), "--json"]) == 1
+                seconds.append(time.monotonic() - began)
+                answer = json.loads(capsys.readouterr().out)
+        finally:
+            admin.execute("ALTER SYSTEM RESET max_slot_wal_keep_size")
+            admin.execute(f"SELECT pg_reload_conf(); DROP OWNED BY app_{tag}; DROP ROLE app_{tag}".encode())
+    found = Counter(checks(answer))
+    assert found.pop("worker.properties") == 2  # an unknown name, and an open listener
+    assert sorted(found.elements()) == [
+        "configuration.unknown",
+        "kafka.internal.cleanup_policy",
+        "kafka.internal.partitions",
+        "kafka.max_message_bytes",
+        "kafka.min_insync_replicas",
+        "kafka.retention",
+        "postgres.max_slot_wal_keep_size",
+        "postgres.publication.operations",
+        "postgres.publication.tables",
+        "postgres.replication",
+        "postgres.signal.missing",
+        "postgres.slot.other",
+        "postgres.tables.large_values",
+        "postgres.tables.partitions",
+        "postgres.tables.replica_identity",
+        "postgres.tables.row_security",
+        "postgres.tables.select",
+        "postgres.tables.unlogged",
+    ]
+    print(f"{sum(found.values()) + 2} findings in {min(seconds):.2f} s")
+    assert min(seconds) <= 5
 
 
 def test_a_workers_kafka_is_looked_at_by_its_file(kafka: Kafka, tag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

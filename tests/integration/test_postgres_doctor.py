@@ -22,7 +22,7 @@ from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.doctor import diagnose
 from connectors.postgres.server.catalog import ServerState, Slot
 from tests.fix_postgres import postgres_source
-from tests.silent_peers import silent_listener
+from tests.silent_peers import refusing_proxy, silent_listener
 
 PASSWORD = "correct-horse"
 
@@ -286,6 +286,13 @@ def test_a_server_that_says_nothing_ends_within_its_limit(place: Place) -> None:
         found = place.look(database_hostname="127.0.0.1", database_port=str(port))
     assert found.code == 3
     assert time.monotonic() - began < 9
+
+
+def test_a_proxy_in_front_of_the_server_is_named(place: Place) -> None:
+    with refusing_proxy("unsupported startup parameter: options") as port:
+        found = place.look(database_hostname="127.0.0.1", database_port=str(port))
+    assert (checks(found), found.code) == (["postgres.connection.proxy"], 3)
+    assert "PgBouncer" in found.findings[0].what
 
 
 def test_a_server_without_logical_decoding_is_found(postgres_without_logical: PostgresAddress) -> None:

@@ -407,6 +407,17 @@ def test_validation_lists_errors_with_200_and_hides_secrets(client):
     assert b"hunter2" not in answer.raw
 
 
+def test_a_doctors_findings_are_answered_with_200_and_the_commands_code(client):
+    answer = client("POST", "/connector-plugins/FileStreamSource/doctor", {"name": "d", "topic": "t"})
+    assert (answer.status, answer.body) == (200, {"code": 0, "findings": [], "looked_at": [], "unseen": []})
+    found = client("POST", "/connector-plugins/FileStreamSource/doctor", {"name": "d"}).body
+    assert found["code"] == 1
+    assert list(found["findings"][0]) == ["check", "severity", "what", "why", "who", "role", "statements", "advice"]
+    assert found["findings"][0]["who"] == "you"
+    refused = client("POST", "/connector-plugins/FileStreamSink/doctor", CONFIG).error
+    assert refused == (400, f"Included connector type {CLASS} does not match request type FileStreamSink")
+
+
 def test_validation_of_another_plugin_than_the_paths_is_refused(client):
     refused = client("PUT", "/connector-plugins/FileStreamSink/config/validate", CONFIG).error
     assert refused == (400, f"Included connector type {CLASS} does not match request type FileStreamSink")

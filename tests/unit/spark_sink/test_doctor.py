@@ -30,4 +30,3 @@ def test_the_facts_are_those_of_the_configurations_folders(tmp_path: Path, monke
     assert facts.jars is not None and facts.jars[0].is_relative_to(tmp_path / "cache") and not facts.jars[1]
     assert facts.warehouse == (tmp_path / "lake/house", True)
     assert read_facts(config | {"lakehouse.catalog.warehouse": "s3a://bucket/lake"}).warehouse is None
-    assert read_facts(config | {"lakehouse.spark.jars": "/opt/a.jar"}).jars is None
