@@ -27,9 +27,8 @@ def refusing_proxy(message: str) -> Iterator[int]:
             while True:
                 client, _ = server.accept()
                 with client:
-                    if client.recv(8)[4:] == b"\x04\xd2\x16\x2f":  # SSLRequest
+                    while client.recv(8)[4:] in (b"\x04\xd2\x16\x2f", b"\x04\xd2\x16\x30"):  # SSLRequest, GSSENCRequest
                         client.sendall(b"N")
-                        client.recv(8)
                     client.recv(4096)
                     client.sendall(answer)
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from connect_py.api.doctor import Diagnosis
 from connect_py.errors import ConnectError
-from connectors.engine.facts import LIMIT_SECONDS
+from connectors.engine.facts import LIMIT_SECONDS, clock_findings
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
 from connectors.engine.topic_naming import TopicNaming
@@ -52,6 +53,7 @@ def diagnose(config: Mapping[str, str], connector: str, *, is_running: bool) -> 
         return Diagnosis([connection_finding(error, at, parsed.connection.user)], unseen=[f"The server at {at}: {error.reason}"])
     try:
         facts = read_facts(connection, parsed, is_running=is_running)
+        before, ((now,),), after = time.time(), connection.texts("SELECT UNIX_TIMESTAMP(NOW(6))"), time.time()
     except ServerError as error:
         return Diagnosis(unseen=[f"The server at {at} refused to be looked at: {error.reason}"])
     finally:
@@ -65,7 +67,8 @@ def diagnose(config: Mapping[str, str], connector: str, *, is_running: bool) -> 
         unseen.append(f"The topic of the schema history, {facts.history.topic}")
     elif facts.history is not None:
         seen.append(f"The topic of the schema history, {facts.history.topic}")
-    return Diagnosis(all_findings(facts, wanted), looked_at=seen, unseen=unseen, topics=topics)
+    findings = [*all_findings(facts, wanted), *clock_findings(before, float(now), after)]
+    return Diagnosis(findings, looked_at=seen, unseen=unseen, topics=topics)
 
 
 def _wanted(config: MySqlConfig) -> Wanted:

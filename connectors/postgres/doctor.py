@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from connect_py.api.doctor import Diagnosis, Finding
-from connectors.engine.facts import LIMIT_SECONDS
+from connectors.engine.facts import LIMIT_SECONDS, clock_findings
 from connectors.engine.relational.tables import TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.checks import server, tables
@@ -30,13 +31,16 @@ from connectors.postgres.stream.opening import parse_identities
 LONG_SECONDS = 60.0
 
 
-def diagnose(config: Mapping[str, str], *, is_running: bool, long_seconds: float = LONG_SECONDS) -> Diagnosis:
+def diagnose(
+    config: Mapping[str, str], *, is_running: bool, long_seconds: float = LONG_SECONDS, clock: Callable[[], float] = time.time
+) -> Diagnosis:
     """Look at the server of a connector.
 
     Args:
         config: a configuration that can be parsed.
         is_running: whether the worker runs the connector now.
         long_seconds: how long a transaction may have been open.
+        clock: this machine's time.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -52,12 +56,14 @@ def diagnose(config: Mapping[str, str], *, is_running: bool, long_seconds: float
         return Diagnosis([unreached], unseen=[f"The database '{settings.database}' at {at}: {error.message}"])
     try:
         facts = read_facts(connection, parsed, wanted)
+        before, ((now,),), after = clock(), connection.query("SELECT extract(epoch FROM clock_timestamp())"), clock()
         version = connection.pgconn.parameter_status(b"server_version") or b"?"
     except ServerError as error:
         return Diagnosis(unseen=[f"The database '{settings.database}' at {at} refused to be looked at: {error.message}"])
     finally:
         connection.close()
     found = all_findings(facts, wanted, describe_running(list(facts.running)), is_running=is_running, long_seconds=long_seconds)
+    found += clock_findings(before, float(now or 0), after)
     naming = TopicNaming.from_config(parsed.raw)
     topics = sorted({naming.data_topic(table.schema, table.table) for table in facts.captured})
     number = version.decode().partition(" ")[0]

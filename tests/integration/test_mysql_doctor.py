@@ -172,6 +172,22 @@ def test_names_that_the_user_does_not_see_and_filters_without_a_table_are_found(
     assert checks(place.look(table_include_list="nothing.*")) == ["mysql.tables.none"]
 
 
+def test_rights_that_come_by_a_default_role_count(place: Place) -> None:
+    place.run(
+        "REVOKE ALL PRIVILEGES, GRANT OPTION FROM {user}",
+        "CREATE ROLE '{db}_role'",
+        "GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{db}_role'",
+        "GRANT SELECT ON {db}.* TO '{db}_role'",
+        "GRANT '{db}_role' TO {user}",
+    )
+    try:
+        assert "mysql.grants" in checks(place.look()), "a role that is not active gives no right"
+        place.run("SET DEFAULT ROLE ALL TO {user}")
+        assert place.look().findings == []
+    finally:
+        place.run("DROP ROLE '{db}_role'")
+
+
 def test_a_history_that_loses_records_is_found(place: Place) -> None:
     topic = f"history_{place.database}"
     admin = AdminClient({"bootstrap.servers": place.bootstrap})

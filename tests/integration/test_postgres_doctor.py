@@ -423,6 +423,24 @@ def test_the_provider_is_known_by_its_roles(place: Place) -> None:
         place.run("DROP ROLE cloudsqlsuperuser")
 
 
+def test_a_member_of_rds_replication_may_replicate(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.run("ALTER ROLE {role} NOREPLICATION", "CREATE ROLE rds_superuser", "CREATE ROLE rds_replication")
+    try:
+        found = place.look()
+        assert found.findings[0].statements == (f'GRANT rds_replication TO "{place.role}";',)
+        place.repair(found.findings)
+        assert "postgres.replication" not in checks(place.look())
+        assert [value.errors for value in PostgresConnector().validate(place.config()) if value.errors] == []
+        assert "are not assigned" not in caplog.text
+    finally:
+        place.run("DROP ROLE rds_superuser", "DROP ROLE rds_replication")
+
+
+def test_a_clock_that_is_wrong_is_found(place: Place) -> None:
+    found = diagnose(place.config(), is_running=False, clock=lambda: time.time() + 90)
+    assert checks(found) == ["clock"] and "90 s behind" in found.findings[0].what
+
+
 def test_standbys_and_lost_slots_are_found() -> None:
     old = ServerState(150000, "logical", True, True, 60000, None, None)
     assert [finding.check for finding in server_findings(old, "app")] == ["postgres.standby"]

@@ -15,6 +15,11 @@ from connectors.postgres.types.columns import IDENTITY_DEFAULT, BaseType, PgColu
 FIRST_USER_OID = 16384
 #: Memberships that stand for the attribute REPLICATION on Amazon RDS.
 _CLOUD_ROLES = ("rds_superuser", "rdsadmin", "rdsrepladmin", "rds_replication")
+#: Whether the user may have a replication slot.
+MAY_REPLICATE_SQL = (
+    "(SELECT r.rolreplication OR r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) OR EXISTS (SELECT 1 FROM pg_roles g "
+    f"WHERE g.rolname IN ({placeholders(_CLOUD_ROLES)}) AND pg_has_role(current_user, g.oid, 'MEMBER'))"
+)
 #: A role that every server of a host has → the host.
 _PROVIDERS = {"rds_superuser": "rds", "azure_pg_admin": "azure", "cloudsqlsuperuser": "cloudsql", "neon_superuser": "neon"}
 
@@ -64,9 +69,7 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
     """Read the state of the server, the slot and the publication. Raises ServerError."""
     status = "wal_status = 'lost'" if connection.server_version >= 130000 else "false"
     (row,) = connection.query(
-        "SELECT current_setting('wal_level'), "
-        "(SELECT r.rolreplication OR r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) OR EXISTS (SELECT 1 FROM pg_roles g "
-        f"WHERE g.rolname IN ({placeholders(_CLOUD_ROLES)}) AND pg_has_role(current_user, g.oid, 'MEMBER')), "
+        f"SELECT current_setting('wal_level'), {MAY_REPLICATE_SQL}, "
         "pg_is_in_recovery(), (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
         f"(SELECT puballtables FROM pg_publication WHERE pubname = {quote_literal(publication)}), "
         f"(SELECT min(rolname) FROM pg_roles WHERE rolname IN ({placeholders(tuple(_PROVIDERS))})), "

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from connect_py.errors import ConnectError
 from connectors.postgres.config import CONNECT_TIMEOUT_SECONDS, ConnectionSettings, parse_config
 from connectors.postgres.errors import ServerError
+from connectors.postgres.server.catalog import MAY_REPLICATE_SQL
 from connectors.postgres.server.connection import Connection
 
 log = logging.getLogger(__name__)
@@ -49,10 +50,8 @@ def connection_problem(config: Mapping[str, str | None]) -> str | None:
     try:
         if connection.server_version < OLDEST_VERSION:
             return f"{_FAILED}Cannot connect to a version of Postgres lower than {OLDEST_VERSION // 10000}"
-        ((login, replication),) = connection.query(
-            "SELECT rolcanlogin, rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user"
-        )
-        if login != "t" or replication != "t":
+        ((replication,),) = connection.query(f"SELECT {MAY_REPLICATE_SQL}")
+        if replication != "t":
             log.warning("Postgres roles LOGIN and REPLICATION are not assigned to user: %s", settings.user)
         if parsed.flag("read.only") and connection.server_version < READ_ONLY_VERSION:
             return "Error during connection validation: io.debezium.DebeziumException: Read only is not supported for version minor to 13"
