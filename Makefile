@@ -3,7 +3,7 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 
-.PHONY: help install demo test test-long test-images release check unit docs clean java
+.PHONY: help install demo test test-long test-images release check unit docs clean java vendor
 
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
@@ -15,6 +15,7 @@ help:
 	@echo 'make check           ruff, mypy, import-linter, words, private names in tests, how pages read, error texts'
 	@echo 'make unit            the tests that need no server'
 	@echo 'make docs            the pages as a site in dist/site; a broken link fails it'
+	@echo 'make vendor          fetches what the page /ui uses of others (npm), and compares hashes'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
 	@echo 'make clean           removes .venv and caches of this folder'
 
@@ -48,6 +49,10 @@ check: install
 	$(BIN)/python tests/privates.py
 	$(BIN)/python tests/prose.py
 	$(BIN)/python tests/messages.py
+	$(BIN)/python tests/vendor.py
+
+vendor: install
+	$(BIN)/python tests/vendor.py --fetch
 
 unit: install
 	$(BIN)/python -m pytest -q tests/unit

@@ -15,7 +15,7 @@ from rest_api.compat.headers import Cors, ResponseHeaders
 from rest_api.compat.jaxrs import JaxRs
 from rest_api.config import RestConfig
 from rest_api.forwarding import Sent, on_misdirected
-from rest_api.middleware import AccessLog, Origins
+from rest_api.middleware import AccessLog, Origins, loopback_of
 from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.openapi import ALWAYS, DESCRIPTION, DeclaredLogin, docs_page
 from rest_api.routes import all_routes
@@ -34,7 +34,8 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
     routers = all_routes(herder, config)
     app = _application(herder, config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
-    app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
+    loopback = loopback_of(config.listeners)
+    app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins, loopback=loopback, own_host=config.own_host)
     if config.cors_origins:
         headers = ("Content-Type", "Authorization") if config.auth else ("Content-Type",)
         app.add_middleware(Cors, origins=config.cors_origins, methods=config.cors_methods, headers=headers)

@@ -47,7 +47,9 @@ class RestConfig:
         cors_methods: what they may do (`access.control.allow.methods`).
         peers: sends requests to the other workers of the group.
         conflict_wait_seconds: how long a request waits for the end of a rebalance (`rest.conflict.wait.ms`).
-        allowed_hosts: names by which clients may call (`rest.allowed.hosts`); none means any.
+        allowed_hosts: names by which clients may call (`rest.allowed.hosts`); none means any, but on loopback listeners.
+        own_host: the worker's advertised name (`rest.advertised.host.name`).
+        ui: the page of the worker (`rest.ui`): ``full``, ``read-only`` or ``off``.
     """
 
     listeners: tuple[Listener, ...] = ()
@@ -62,6 +64,8 @@ class RestConfig:
     cors_origins: tuple[str, ...] = ()
     cors_methods: tuple[str, ...] = CORS_METHODS
     allowed_hosts: tuple[str, ...] = ()
+    ui: str = "full"
+    own_host: str | None = None
     loggers: Loggers = PROCESS
     peers: Peers = field(default_factory=Peers)
     conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
@@ -86,10 +90,19 @@ class RestConfig:
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=listed(properties.get("access.control.allow.origin")),
             allowed_hosts=listed(properties.get(ALLOWED_HOSTS)),
+            ui=_ui(properties.get("rest.ui", "full")),
+            own_host=properties.get("rest.advertised.host.name"),
             peers=Peers(client_context(properties)),
             conflict_wait_seconds=float(properties.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS)) / 1000,
             cors_methods=_methods(properties.get("access.control.allow.methods")),
         )
+
+
+def _ui(text: str) -> str:
+    mode = text.strip().lower()
+    if mode not in ("full", "read-only", "off"):
+        raise ConfigError(f"Invalid value {text} for configuration rest.ui: it must be full, read-only or off")
+    return mode
 
 
 def _methods(text: str | None) -> tuple[str, ...]:

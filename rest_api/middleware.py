@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rest_api.listeners import Listener
 from rest_api.models import error_response
 
 _log = logging.getLogger(__name__)
@@ -75,21 +76,34 @@ def allowed_origin(origin: str, patterns: Sequence[re.Pattern[str]]) -> bool:
 
 ALLOWED_HOSTS = "rest.allowed.hosts"
 
+#: An address of the loopback interface; a name may begin so, too.
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
+
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Origins:
-    """Refuses changes that pages of foreign origins ask for (403), and hosts that the operator did not list (400).
+    """Refuses changes that pages of foreign origins ask for (403), hosts that the operator did not list (400), and on loopback listeners
+    hosts that are no names of this machine's loopback interface (421): a page whose name has been made to mean 127.0.0.1 (DNS rebinding)
+    would be of the same origin as the worker.
 
     Args:
         hosts: values of `Host` without their port (`rest.allowed.hosts`); none means any.
         origins: of pages that may call (`access.control.allow.origin`).
+        loopback: where the worker listens on the loopback interface only.
+        own_host: a name that is no foreign one there (`rest.advertised.host.name`).
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str], loopback: Sequence[Listener] = (), own_host: str | None = None
+    ) -> None:
         self._app = app
         self._hosts = {host.lower() for host in hosts}
         self._origins = origin_patterns(origins)
+        self._loopback_ports = {listener.port for listener in loopback}
+        self._loopback_names = {"localhost", "[::1]", *(_host_of(listener.host) for listener in loopback)}
+        if own_host:
+            self._loopback_names.add(_host_of(own_host))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem = self._problem(scope) if scope["type"] == "http" else None
@@ -100,12 +114,44 @@ class Origins:
         host, origin = headers.get("host", "").lower(), headers.get("origin")
         if self._hosts and _name(host) not in self._hosts:
             return 400, f"This worker is not called by this Host. Its operator lists the names in the worker's property {ALLOWED_HOSTS}."
-        if origin is None or scope["method"] in _READING or _authority(origin) == host or allowed_origin(origin, self._origins):
+        if not self._hosts and self._is_foreign(scope, _name(host)):
+            return 421, (
+                "This worker listens on this machine's loopback interface and is not called by this Host. Call it by localhost, or list "
+                f"the name in the worker's property {ALLOWED_HOSTS}."
+            )
+        if scope["method"] in _READING or allowed_origin(origin or "", self._origins):
+            return None
+        is_foreign = origin is not None and _authority(origin) != host
+        if not is_foreign and headers.get("sec-fetch-site", "").lower() != "cross-site":
             return None
         return 403, (
             "A page of another origin may not change anything here. The worker's operator allows origins in the worker's property "
             "access.control.allow.origin."
         )
+
+    def _is_foreign(self, scope: Scope, name: str) -> bool:
+        """Return whether a request to a loopback listener names another host; HTTP/1.0 may name none."""
+        if not name or not self._loopback_ports or name in self._loopback_names or _LOOPBACK.fullmatch(name):
+            return False
+        port = (scope.get("server") or ("", None))[1]
+        return port in self._loopback_ports or 0 in self._loopback_ports
+
+
+def loopback_of(listeners: Sequence[Listener]) -> list[Listener]:
+    """Return the listeners on the loopback interface; none where one of the others shares an unknown port with them."""
+    found = [listener for listener in listeners if is_loopback(listener.host)]
+    return found if len(found) == len(listeners) or all(listener.port for listener in found) else []
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a listener's host is an address or the name of the loopback interface."""
+    name = host.strip("[]").lower()
+    return name in ("localhost", "::1") or _LOOPBACK.fullmatch(name) is not None
+
+
+def _host_of(host: str) -> str:
+    """Return a host as a Host header has it."""
+    return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
 
 
 def _authority(origin: str) -> str:

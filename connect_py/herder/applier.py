@@ -55,6 +55,7 @@ from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.kafka.transactions import fence_tasks
 from connect_py.log import levels
 from connect_py.log import lines as line_logging
+from connect_py.log.recent import RecentLines
 from connect_py.log.redact import PROVIDED, readable, redactor, scrub, secret_values
 from connect_py.log.traces import trace_of
 from connect_py.metrics.worker import WorkerMetrics
@@ -199,6 +200,7 @@ class Applier:
         self._publications: dict[str, object] = {}
         self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination)
         self.notifications = Notifications()
+        self.recent_lines = RecentLines()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self.variables, self.thread, self._reload)
         self._leases = None if assignment.lease_seconds is None else Leases(assignment.lease_seconds, assignment.lease_until)
@@ -487,6 +489,8 @@ class Applier:
             self.statuses.delete_connector(name)
             self.statuses.delete_topics(name)
         self.notifications.forget(name)
+        self.recent_lines.forget(name)
+        self.metrics.forget(self.configs.snapshot().connectors)
         log.info("Connector %s is deleted", name)
         self._when_ended(ending, self.assignment.release)
 
@@ -548,7 +552,7 @@ class Applier:
             lambda: self._launcher.launch(task),
             start,
             on_event,
-            forward=line_logging.forwarder(f"{start['connector']}|task-{start['task']}"),
+            forward=self.recent_lines.keeper(name, start["task"], line_logging.forwarder(f"{start['connector']}|task-{start['task']}")),
             redact=lambda text: readable(scrub(PROVIDED(redact(text))), _MAX_LINE),
         )
         if start.get("leased") and self._leases is not None:

@@ -118,6 +118,47 @@ class MisdirectedError(ConflictError):
         self.who = who
 
 
+class Page(Protocol):
+    """What the page of the worker asks, in addition to what every client may.
+
+    Everything but `put_config` and a validation that connects is answered from this worker's memory, without a request to Kafka or a
+    database. No answer holds a secret: ``[hidden]`` is in its place, and means the stored value where a client sends it back. Answers are
+    JSON, in the shapes of docs/ui.md.
+    """
+
+    def state(self, since: int | None) -> Mapping[str, Any]:
+        """Return all connectors, or with the `seq` of an earlier answer those that have changed since."""
+        ...
+
+    def connector(self, name: str) -> Mapping[str, Any]:
+        """Return everything about one connector. Raises NotFoundError."""
+        ...
+
+    def history(self, name: str, seconds: int) -> Mapping[str, Any]:
+        """Return what the connector's tasks of this worker measured, at least so many seconds back where that is kept."""
+        ...
+
+    def log(self, name: str, since: int) -> Mapping[str, Any]:
+        """Return the last lines that tasks of this worker have logged, those after a number."""
+        ...
+
+    def config(self, name: str) -> Mapping[str, str]:
+        """Return a connector's configuration, secrets hidden whatever the worker's properties say. Raises NotFoundError."""
+        ...
+
+    def put_config(self, name: str, config: Mapping[str, str | None], *, may_replace: bool) -> tuple[bool, Mapping[str, str]]:
+        """Store a configuration; returns whether the connector is new, and what `config` shows. Raises as `Herder.put_connector`."""
+        ...
+
+    def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
+        """Check a configuration; without `connects` only the rules of its properties. Raises as `Herder.validate`."""
+        ...
+
+    def worker(self) -> Mapping[str, Any]:
+        """Return what this worker is, its properties, and the other workers of its group."""
+        ...
+
+
 class Herder(Protocol):
     """Looks after connectors and tasks."""
 
@@ -243,6 +284,10 @@ class Herder(Protocol):
 
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
         """Keep tasks of an earlier generation from writing, for another worker. Raises as `put_task_configs`."""
+        ...
+
+    def page(self) -> Page:
+        """Return what the page of the worker asks."""
         ...
 
     def put_logger_level(self, namespace: str, level: str) -> None:

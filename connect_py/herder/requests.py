@@ -38,6 +38,7 @@ from connect_py.herder.base import (
     ServerInfo,
     TaskInfo,
 )
+from connect_py.herder.page import VERSION, PageRequests
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.herder.session_key import SessionKeySettings
 from connect_py.kafka.admin import KafkaAdmin
@@ -49,9 +50,6 @@ from connect_py.plugins.registry import KINDS, kinds_of
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-#: The release of Kafka Connect whose behaviour this worker has.
-VERSION = "4.3.1"
 
 _HEALTH_SECONDS = 10.0
 
@@ -76,6 +74,7 @@ class ClientRequests:
         self._variables, self._metrics, self._notifications = applier.variables, applier.metrics, applier.notifications
         self._assignment = applier.assignment
         self._modifying: set[str] = set()
+        self._page = PageRequests(applier, self.put_connector)
 
     # -- life of the worker
 
@@ -201,6 +200,12 @@ class ClientRequests:
         is_running = name in snapshot.connectors and snapshot.target_state(name) is not TargetState.STOPPED
         with line_logging.scope(name, "doctor"), line_logging.hiding(secrets_of(self._plugins, meant)):
             return doctor.diagnose(self._plugins, self._worker.raw, meant, self._variables, is_running=is_running)
+
+    # -- the page of the worker
+
+    def page(self) -> PageRequests:
+        """Return what the page of the worker asks."""
+        return self._page
 
     # -- which worker answers
 

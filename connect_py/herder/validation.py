@@ -104,7 +104,12 @@ _CONVERTER_ORDER = ("header.converter", "key.converter", "value.converter")
 
 
 def validate(
-    plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, str | None], variables: Resolver | None = None
+    plugins: Plugins,
+    worker: Mapping[str, str],
+    written: Mapping[str, str | None],
+    variables: Resolver | None = None,
+    *,
+    connects: bool = True,
 ) -> ConfigInfos:
     """Check a configuration.
 
@@ -114,6 +119,7 @@ def validate(
         worker: the worker's properties, for defaults and for what connectors may override.
         written: the configuration as its owner wrote it.
         variables: the worker's config providers.
+        connects: whether the connector may ask its server; else only the properties' own rules are looked at.
 
     Raises:
         BadRequestError: there is no ``connector.class``, or no such class, or a provider cannot read what it is asked for.
@@ -123,7 +129,7 @@ def validate(
     except ConfigError as error:
         raise BadRequestError(str(error)) from error
     with hiding(resolved.secrets):
-        infos = check(plugins, worker, written, resolved.values)
+        infos = check(plugins, worker, written, resolved.values, connects=connects)
     if resolved.values != dict(written):
         return _with_variables(infos, written, resolved)
     return infos

@@ -17,6 +17,7 @@ shows its line (`connect_py.rowcode`).
 from __future__ import annotations
 
 import linecache
+import re
 import traceback
 
 from connect_py.errors import DataError
@@ -45,6 +46,31 @@ def trace_of(error: BaseException) -> str:
 def headline(trace: str) -> str:
     """Return a trace in one line, for the log: every cause and what was added to it, without the calls."""
     return " | ".join(line.strip() for line in trace.splitlines() if line and not line.startswith("\tat "))
+
+
+#: "Run as a superuser: ALTER ROLE …" in the text of an error.
+_STATEMENT = re.compile(
+    r"\b(?:run|execute)\b[^:\n]{0,80}: "
+    r"(?P<statement>(?:(?:ALTER|GRANT|CREATE|DROP|SELECT|SET|CALL|UPDATE|INSERT|DELETE|REVOKE)\b|db\.)[^\n]*?)"
+    r"(?=[;,.]? (?:and )?then\b|\. [A-Z]|[.;]?(?:\n|$))",
+    re.IGNORECASE,
+)
+
+
+def statement_of(trace: str) -> str | None:
+    """Return the statement that an error asks to run at the database; None where it names none."""
+    found = _STATEMENT.search(trace)
+    return None if found is None else found["statement"].rstrip(" ;.") + ";"
+
+
+def cause_of(trace: str) -> str:
+    """Return the first line of a trace without the name of its class; of a chain of causes, the first that says more than its class."""
+    for line in trace.splitlines():
+        if line and not line.startswith("\t"):
+            _, colon, text = line.removeprefix("Caused by: ").partition(": ")
+            if colon and text.strip():
+                return text.strip()
+    return trace.partition("\n")[0].strip()
 
 
 def java_name(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.task import MetricGroup, MetricValue
 from connect_py.metrics.facts import SourceFactsStore, TaskProgress
+from connect_py.metrics.history import SINK_SERIES, SOURCE_SERIES, TaskHistory, TaskMeter, is_sink
 from connect_py.metrics.verdict import Judgement, Observed
 
 #: The group by which a task reports its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
@@ -67,6 +68,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 TaskId = tuple[str, int]
 
+#: What a source says of its log is looked at every 10 s by default: a value stands for the slots of a history since the last look.
+_FACTS_REACH = 8
+
+#: A history that nobody has written to for this long is of a task that is gone: as long as its longest ring.
+_HISTORY_SECONDS = 86_400.0
+
 
 class ConnectorKind(NamedTuple):
     """What a connector is; `type` is source, sink or unknown."""
@@ -109,6 +116,42 @@ class _Task:
     has_started: bool = False
     groups: Sequence[MetricGroup] = field(default_factory=list)
     progress: TaskProgress = field(default_factory=TaskProgress)
+    meter: TaskMeter = field(default_factory=TaskMeter)
+    latest: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFigures:
+    """What this worker knows of a task that it runs.
+
+    Attributes:
+        status: running, paused, failed, unassigned or restarting.
+        latest: the last value of each series of `connect_py.metrics.history`.
+        groups: of the last report.
+        process: memory and CPU time, as `task-process` of /metrics.
+    """
+
+    status: str
+    latest: Mapping[str, float]
+    groups: Sequence[MetricGroup]
+    process: Mapping[str, MetricValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorFigures:
+    """What a list shows of a connector of this worker.
+
+    Attributes:
+        source: as `WorkerMetrics.source_state`; None of a connector of which only tasks run here.
+        tasks: last values by task number.
+        snapshot: of the task that reports one (`snapshot_of`).
+        trend: records a second, of all tasks, over the last five minutes.
+    """
+
+    source: Mapping[str, Any] | None
+    tasks: Mapping[int, Mapping[str, float]]
+    snapshot: Mapping[str, Any] | None
+    trend: Sequence[float]
 
 
 class WorkerMetrics:
@@ -131,6 +174,7 @@ class WorkerMetrics:
         self._tasks: dict[TaskId, _Task] = {}
         self._connector_starts, self._task_starts = _Starts(), _Starts()
         self._facts = SourceFactsStore()
+        self._histories: dict[TaskId, TaskHistory] = {}
 
     # -- connectors
 
@@ -167,16 +211,30 @@ class WorkerMetrics:
                 self._task_starts.ended(known.status != "failed")
             if known.status in ("failed", "restarting"):
                 known.groups, known.pid, known.progress = [], None, TaskProgress()
+                known.meter, known.latest = TaskMeter(), {}
 
     def task_reported(self, task: TaskId, report: Mapping[str, Any]) -> None:
         """A task's process sent its figures."""
         where = {"connector": task[0], "task": str(task[1])}
         groups = [MetricGroup(domain, type_, _tags(domain, tags, where), values) for domain, type_, tags, values in report["groups"]]
         with self._lock:
-            if task in self._tasks:
-                self._tasks[task].progress.report(groups, time.monotonic())
-                # what is judged by, and changes with every event, is no series
-                self._tasks[task].groups = [group for group in groups if (group.domain, group.type) != POSITION_GROUP]
+            known = self._tasks.get(task)
+            if known is None:
+                return
+            now = time.monotonic()
+            known.progress.report(groups, now)
+            # what is judged by, and changes with every event, is no series
+            known.groups = [group for group in groups if (group.domain, group.type) != POSITION_GROUP]
+            known.latest = known.meter.measure(groups, _process(known.pid), now)
+            self._history(task, SINK_SERIES if is_sink(groups) else SOURCE_SERIES).note(time.time(), known.latest)
+
+    def _history(self, task: TaskId, names: Sequence[str]) -> TaskHistory:
+        found = self._histories.get(task)
+        if found is None or found.names != tuple(names):
+            oldest = time.time() - _HISTORY_SECONDS
+            self._histories = {known: history for known, history in self._histories.items() if history.newest > oldest}
+            found = self._histories[task] = TaskHistory(names)
+        return found
 
     def snapshots(self, connector: str) -> dict[int, dict[str, Any]]:
         """Return what the tasks of a connector tell of their snapshots, by task number; only of those that tell something."""
@@ -195,6 +253,14 @@ class WorkerMetrics:
         """The source of a connector has said how its log is."""
         with self._lock:
             self._facts.reported(connector, message, uses_offsets=uses_offsets)
+            seen = self._judged(connector, self._connectors.get(connector, "unassigned"))[1]
+            values: dict[str, float] = {}
+            if seen.head is not None and seen.position is not None:
+                values["distance"] = max(0, seen.head - seen.position)
+            if seen.retained_bytes is not None:
+                values["retained_bytes"] = seen.retained_bytes
+            # a source with a log has one task
+            self._history((connector, 0), SOURCE_SERIES).note(time.time(), values, _FACTS_REACH)
 
     def facts_failed(self, connector: str, error: str) -> None:
         """The source of a connector has not answered."""
@@ -221,12 +287,51 @@ class WorkerMetrics:
             judgement, seen = self._judged(connector, state)
             return self._facts.shown(connector, judgement, seen)
 
-    def _judged(self, connector: str, state: str) -> tuple[Judgement, Observed]:
-        tasks = [task for (name, _), task in self._tasks.items() if name == connector]
+    def _judged(self, connector: str, state: str, own: Sequence[_Task] | None = None) -> tuple[Judgement, Observed]:
+        tasks = [task for (name, _), task in self._tasks.items() if name == connector] if own is None else own
         progress = next((task.progress for task in tasks if task.progress.reported is not None), None)
         return self._facts.judged(connector, state, [task.status for task in tasks], progress)
 
     # -- reading
+
+    def figures(self) -> dict[str, ConnectorFigures]:
+        """Return what a list of connectors shows, by name, of all of which something runs here."""
+        now = time.time()
+        with self._lock:
+            tasks: dict[str, dict[int, _Task]] = {name: {} for name in self._connectors}
+            for (name, number), task in self._tasks.items():
+                tasks.setdefault(name, {})[number] = task
+            found = {}
+            for name, own in tasks.items():
+                state = self._connectors.get(name)
+                source = None if state is None else self._facts.shown(name, *self._judged(name, state, list(own.values())))
+                snapshots = [shown for task in own.values() if (shown := snapshot_of(task.groups)) is not None]
+                latest = {number: task.latest for number, task in own.items()}
+                trends = [history for number in own if (history := self._histories.get((name, number))) is not None]
+                trend = [sum(at) for at in zip(*(each.trend(now) for each in trends), strict=True)]
+                found[name] = ConnectorFigures(source, latest, snapshots[0] if snapshots else None, trend)
+        return found
+
+    def tasks(self, connector: str) -> dict[int, TaskFigures]:
+        """Return what is known of the tasks of a connector that run here."""
+        with self._lock:
+            found = {number: task for (name, number), task in sorted(self._tasks.items()) if name == connector}
+        return {number: TaskFigures(task.status, task.latest, task.groups, _process(task.pid)) for number, task in found.items()}
+
+    def history(self, connector: str, seconds: int) -> dict[int, dict[str, Any]]:
+        """Return the series of each task of a connector, `TaskHistory.points`, also of one that does not run now."""
+        now = time.time()
+        with self._lock:
+            found = {number: history for (name, number), history in sorted(self._histories.items()) if name == connector}
+            for history in found.values():
+                history.note(now, {})
+            return {number: history.points(seconds) for number, history in found.items()}
+
+    def forget(self, known: Iterable[str]) -> None:
+        """Forget the histories of connectors that are none of these."""
+        names = frozenset(known)
+        with self._lock:
+            self._histories = {task: history for task, history in self._histories.items() if task[0] in names}
 
     def groups(self, kinds: Mapping[str, ConnectorKind], version: str, worker_id: str) -> list[MetricGroup]:
         """Everything, as it stands now.

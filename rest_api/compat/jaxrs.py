@@ -28,14 +28,14 @@ from rest_api.models import container_error, error_response
 #: The order in which the reference lists methods (that of a Java hash set).
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
 #: Paths that are this project's own and no JSON.
-_PAGES = ("/docs", "/metrics")
+_PAGES = ("/docs", "/metrics", "/ui")
 #: The maximum size that Jetty accepts for a request's line and headers.
 _MAX_HEAD_BYTES = 8192
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_WEIGHT = re.compile(r";\s*q\s*=(?!\s*[01](\.\d*)?\s*($|[,;]))", re.IGNORECASE)
 #: A connector's name may hold a slash, a backslash and a percent sign, which Jetty accepts from no client: what has been created can be
 #: stopped.
-_CONNECTOR_NAME = re.compile(r"(?<=^/connectors/)[^/;]+")
+_CONNECTOR_NAME = re.compile(r"(?:(?<=^/connectors/)|(?<=^/ui/api/connectors/))[^/;]+")
 _OF_NAMES = re.compile(r"%2f|%5c|%25", re.IGNORECASE)
 #: What Jetty refuses as ambiguous or suspicious.
 _AMBIGUOUS = re.compile(r"%2f|%5c|%25|/(?:%2e|\.)*%2e(?:%2e|\.)*(?=[/;]|$)|/\.\.?;", re.IGNORECASE)
@@ -166,12 +166,19 @@ def _refusal(path: str, headers: Headers) -> Response | None:
     accept = headers.getlist("accept")
     if not all(_is_accept(value) for value in accept):
         return error_response(400, "The header Accept is not a list of media types.")
-    return None if path in _PAGES or accepts_json(accept) else container_error(406)
+    return None if path in _PAGES or path.startswith("/ui/") or accepts_json(accept) else container_error(406)
 
 
 def _is_accept(value: str) -> bool:
     """Return whether an Accept header is blank, or holds something between its commas and only weights that are numbers."""
     return (not value.strip() or bool(value.strip(" ,"))) and not _BAD_WEIGHT.search(value)
+
+
+def prefers_html(values: list[str]) -> bool:
+    """Return whether an Accept header names text/html before application/json, as browsers do."""
+    ranges = [part.partition(";")[0].strip().lower() for value in values for part in value.split(",")]
+    named = [each for each in ranges if each in ("text/html", "application/json")]
+    return bool(named) and named[0] == "text/html"
 
 
 def accepts_json(values: list[str]) -> bool:

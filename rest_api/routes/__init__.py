@@ -8,6 +8,7 @@ from connect_py.herder.base import Herder
 from rest_api.config import RestConfig
 from rest_api.routes.connectors import connector_routes, offset_routes, one_connector_routes, task_routes, topic_routes
 from rest_api.routes.internal import internal_routes
+from rest_api.routes.page import page_routes
 from rest_api.routes.plugins import plugin_routes
 from rest_api.routes.signals import signal_routes
 from rest_api.routes.worker import health_routes, logger_routes, metrics_routes, root_routes
@@ -17,10 +18,11 @@ from rest_api.waiting import validation_threads
 def all_routes(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Return every resource that the settings allow."""
     checks = validation_threads()
-    found = [
-        routes(herder) for routes in (root_routes, health_routes, task_routes, topic_routes, offset_routes, signal_routes, internal_routes)
-    ]
+    found = [root_routes(herder, has_page=config.ui != "off")]
+    found += [routes(herder) for routes in (health_routes, task_routes, topic_routes, offset_routes, signal_routes, internal_routes)]
     found += [routes(herder, checks) for routes in (connector_routes, one_connector_routes, plugin_routes)]
+    if config.ui != "off":
+        found.append(page_routes(herder, config.ui, checks))
     if config.metrics_listeners is None:
         found.append(metrics_routes(herder))
     return [*found, logger_routes(herder, config)] if config.admin_listeners is None else found

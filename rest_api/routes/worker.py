@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from starlette.responses import PlainTextResponse, Response
 
@@ -15,7 +15,7 @@ from connect_py.herder.base import Health, Herder, ServerInfo
 from connect_py.log.levels import LEVELS, LoggerLevel
 from connect_py.metrics.exposition import Names, render
 from rest_api.bodies import SetLevel
-from rest_api.compat.jaxrs import trim
+from rest_api.compat.jaxrs import prefers_html, trim
 from rest_api.config import RestConfig
 from rest_api.models import json_response
 from rest_api.openapi import BODY, refusals
@@ -25,13 +25,15 @@ from rest_api.waiting import probe_threads
 _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 
 
-def root_routes(herder: Herder) -> APIRouter:
-    """Return the route of `/`."""
+def root_routes(herder: Herder, *, has_page: bool) -> APIRouter:
+    """Return the route of `/`. With a page, it leads browsers there."""
     router = APIRouter(tags=["worker"], route_class=ConnectRoute)
 
-    @router.get("/", summary="The worker's version and its Kafka cluster")
-    def root() -> ServerInfo:
-        return herder.server_info()
+    @router.get("/", summary="The worker's version and its Kafka cluster", response_model=ServerInfo)
+    def root(request: Request) -> Response:
+        if has_page and prefers_html(request.headers.getlist("accept")):
+            return Response(status_code=302, headers={"location": "ui/", "vary": "Accept"})
+        return json_response(herder.server_info())
 
     return router
 

@@ -17,7 +17,18 @@ from connect_py.api.storage import Status, TargetState
 from connect_py.api.task import MetricGroup
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from connect_py.herder import signals
-from connect_py.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, Health, OffsetEntry, PluginInfo, ServerInfo, TaskInfo
+from connect_py.herder.base import (
+    ConfigInfos,
+    ConnectorInfo,
+    ConnectorStatus,
+    Health,
+    OffsetEntry,
+    Page,
+    PluginInfo,
+    ServerInfo,
+    TaskInfo,
+)
+from connect_py.herder.secret_values import hidden, restored
 from connect_py.herder.session_key import InternalSignature
 from connect_py.herder.signals import Notifications
 from connect_py.log.redact import HIDDEN, is_secret_name
@@ -47,6 +58,42 @@ class _Connector:
     state: TargetState
     topics: list[str] = field(default_factory=list)
     offsets: list[OffsetEntry] = field(default_factory=list)
+
+
+class _MemoryPage:
+    """Implements `Page`; every list is whole, and has the number 1."""
+
+    def __init__(self, herder: MemoryHerder) -> None:
+        self._herder = herder
+
+    def state(self, since: int | None) -> Mapping[str, Any]:
+        found = {name: self.connector(name) for name in self._herder.connectors()}
+        return {"seq": 1, "full": True, "worker": WORKER_ID, "connectors": found, "gone": []}
+
+    def connector(self, name: str) -> Mapping[str, Any]:
+        status = self._herder.connector_status(name)
+        states = {task.state: 1 for task in status.tasks.values()}
+        return {"name": name, "class": CLASS, "type": "source", "state": status.connector.state, "tasks": states}
+
+    def history(self, name: str, seconds: int) -> Mapping[str, Any]:
+        return {"tasks": {}, "began": 0}
+
+    def log(self, name: str, since: int) -> Mapping[str, Any]:
+        return {"lines": []}
+
+    def config(self, name: str) -> Mapping[str, str]:
+        return hidden(self._herder.connector_info(name).config, definition())
+
+    def put_config(self, name: str, config: Mapping[str, str | None], *, may_replace: bool) -> tuple[bool, Mapping[str, str]]:
+        stored = self._herder.connector_info(name).config if name in self._herder.connectors() else {}
+        created, info = self._herder.put_connector(name, restored(config, stored), may_replace=may_replace)
+        return created, hidden(info.config, definition())
+
+    def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
+        return self._herder.validate(config)
+
+    def worker(self) -> Mapping[str, Any]:
+        return {"version": "4.3.1", "worker": WORKER_ID, "cluster": "memory", "workers": {}, "properties": {}}
 
 
 class MemoryHerder:
@@ -241,6 +288,9 @@ class MemoryHerder:
 
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
         raise BadRequestError("Internal request missing required signature")
+
+    def page(self) -> Page:
+        return _MemoryPage(self)
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         self.logger_levels.append((namespace, level))

@@ -1,0 +1,387 @@
+"""Answer what the page of the worker asks, from memory (`connect_py.herder.base.Page`; the shapes are in docs/ui.md).
+
+The list of connectors is made anew at most twice a second, whatever the number of pages that look at it, and each entry has the number of
+the answer in which it last changed: a page that has seen an answer is sent what is different since. Numbers grow over a worker's restarts,
+since they begin at the time of its start in milliseconds.
+
+Threads: those of the REST server; one lock guards the last answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from connect_py.api import ConfigDef, ConfigType
+from connect_py.api.storage import ClusterConfig, Status
+from connect_py.api.task import MetricGroup
+from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of
+from connect_py.data.java_map import in_java_order
+from connect_py.errors import ConnectError, NotFoundError
+from connect_py.herder import validation
+from connect_py.herder.applier import Applier
+from connect_py.herder.base import ConfigInfos, ConnectorInfo
+from connect_py.herder.secret_values import hidden, restored
+from connect_py.log import lines as line_logging
+from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor, scrub
+from connect_py.log.traces import cause_of, statement_of
+from connect_py.metrics.verdict import BEHIND_SECONDS, time_text
+from connect_py.metrics.worker import ConnectorFigures
+from connect_py.plugins.registry import kinds_of
+
+#: The release of Kafka Connect whose behaviour this worker has.
+VERSION = "4.3.1"
+
+#: Two pages that ask within this time see the same answer.
+_FRESH_SECONDS = 0.5
+
+#: Names of connectors that are gone are kept for pages that saw them; an older page is sent everything.
+_MOST_GONE = 1000
+
+#: Characters of the line that says what is wrong.
+_LINE_LENGTH = 400
+
+#: Stores a connector (`Herder.put_connector`).
+PutConnector = Callable[..., tuple[bool, ConnectorInfo]]
+
+
+class PageRequests:
+    """Implements `connect_py.herder.base.Page`.
+
+    Args:
+        put_connector: of the herder whose page this is.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, applier: Applier, put_connector: PutConnector, clock: Callable[[], float] = time.monotonic) -> None:
+        self._applier = applier
+        self._put_connector = put_connector
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began_ms = self._number = int(time.time() * 1000)
+        self._made_at = float("-inf")
+        self._entries: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        self._gone: dict[str, int] = {}
+        self._oldest = self._began_ms
+
+    # -- the list
+
+    def state(self, since: int | None) -> Mapping[str, Any]:
+        """Return all connectors, or those that have changed since an answer."""
+        with self._lock:
+            if self._clock() - self._made_at >= _FRESH_SECONDS:
+                self._make()
+                self._made_at = self._clock()
+            is_full = since is None or not self._oldest <= since <= self._number
+            after = -1 if is_full or since is None else since
+            return {
+                "seq": self._number,
+                "full": is_full,
+                "worker": self._applier.worker_id,
+                "connectors": {name: entry for name, (number, entry) in self._entries.items() if number > after},
+                "gone": [] if is_full else [name for name, number in self._gone.items() if number > after],
+            }
+
+    def _make(self) -> None:
+        snapshot, figures = self._applier.configs.snapshot(), self._applier.metrics.figures()
+        number = self._number + 1
+        made: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        for name, config in snapshot.connectors.items():
+            entry = self._entry(snapshot, name, config, figures.get(name))
+            known = self._entries.get(name)
+            made[name] = known if known is not None and known[1] == entry else (number, entry)
+        for name in self._entries.keys() - made.keys():
+            self._gone[name] = number
+        for name in made:
+            self._gone.pop(name, None)
+        while len(self._gone) > _MOST_GONE:
+            self._oldest = max(self._oldest, self._gone.pop(next(iter(self._gone))))
+        if made != self._entries:
+            self._number = number
+        self._entries = made
+
+    def _entry(self, snapshot: ClusterConfig, name: str, config: Mapping[str, str], figures: ConnectorFigures | None) -> Mapping[str, Any]:
+        connector, tasks = self._applier.statuses.connector(name), self._applier.statuses.tasks(name)
+        kind = self._kind(config)
+        verdict, reason = _verdict(connector, tasks, figures, kind, self._applier.worker_id)
+        own = {} if figures is None else figures.tasks
+        rates = [values["records_out"] for values in own.values() if "records_out" in values]
+        return {
+            "class": config.get(CONNECTOR_CLASS, ""),
+            "type": kind,
+            "state": "UNASSIGNED" if connector is None else connector.state,
+            "target": snapshot.target_state(name).value,
+            "worker": None if connector is None else connector.worker_id,
+            "here": figures is not None,
+            "tasks": dict(Counter(status.state for status in tasks.values())),
+            "verdict": verdict,
+            "reason": reason,
+            "rate": _short(sum(rates)) if rates else None,
+            "behind": _behind(figures, verdict),
+            "snapshot": _snapshot(figures),
+            "trouble": _trouble(connector, tasks),
+            "trend": [] if figures is None or not any(figures.trend) else list(figures.trend),
+        }
+
+    def _kind(self, config: Mapping[str, str]) -> str:
+        try:
+            return kinds_of(self._applier.plugins.connector(config.get(CONNECTOR_CLASS, "")))[0]
+        except ConnectError:
+            return "unknown"
+
+    # -- one connector
+
+    def connector(self, name: str) -> Mapping[str, Any]:
+        """Return everything about one connector. Raises NotFoundError."""
+        snapshot = self._applier.configs.snapshot()
+        config, metrics = _config_of(snapshot, name), self._applier.metrics
+        figures, own = metrics.figures().get(name), metrics.tasks(name)
+        connector, tasks = self._applier.statuses.connector(name), self._applier.statuses.tasks(name)
+        groups = [group for task in own.values() for group in task.groups]
+        return {
+            "name": name,
+            **self._entry(snapshot, name, config, figures),
+            "trace": _clean(connector),
+            "task_list": [
+                {
+                    "task": number,
+                    "state": status.state,
+                    "worker": status.worker_id,
+                    "here": number in own,
+                    "version": status.version,
+                    "trace": _clean(status),
+                    "statement": statement_of(status.trace or ""),
+                    "restarts": status.restarts,
+                    "latest": {series: _short(value) for series, value in own[number].latest.items()} if number in own else {},
+                    "errors": _values(own[number].groups, "task-error-metrics") if number in own else {},
+                }
+                for number, status in sorted(tasks.items())
+            ],
+            "source": None if figures is None else figures.source,
+            "snapshots": {str(number): shown for number, shown in metrics.snapshots(name).items()},
+            "topics": list(self._applier.statuses.topics(name)) if self._applier.worker.topic_tracking else None,
+            "sink": _values(groups, "lakehouse-sink"),
+            "tables": _tables(groups),
+        }
+
+    def history(self, name: str, seconds: int) -> Mapping[str, Any]:
+        """Return what the connector's tasks of this worker measured."""
+        found = self._applier.metrics.history(name, seconds)
+        return {"tasks": {str(number): points for number, points in found.items()}, "began": self._began_ms // 1000}
+
+    def log(self, name: str, since: int) -> Mapping[str, Any]:
+        """Return the last lines that tasks of this worker have logged."""
+        return {"lines": self._applier.recent_lines.of(name, since)}
+
+    # -- configurations
+
+    def config(self, name: str) -> Mapping[str, str]:
+        """Return a connector's configuration, secrets hidden. Raises NotFoundError."""
+        config = _config_of(self._applier.configs.snapshot(), name)
+        return in_java_order(hidden(config, self._definition(config)))
+
+    def put_config(self, name: str, config: Mapping[str, str | None], *, may_replace: bool) -> tuple[bool, Mapping[str, str]]:
+        """Store a configuration. Raises as `Herder.put_connector`."""
+        created, info = self._put_connector(name, self._meant(name, config), may_replace=may_replace)
+        return created, in_java_order(hidden(info.config, self._definition(info.config)))
+
+    def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
+        """Check a configuration. Raises as `Herder.validate`."""
+        meant = self._meant(config.get(NAME) or "", config)
+        secrets = {secret for secret in secrets_of(self._applier.plugins, meant) if len(secret) >= MIN_LENGTH}
+        with line_logging.scope(config.get(NAME) or "", "validate"), line_logging.hiding(secrets):
+            infos = validation.validate(self._applier.plugins, self._applier.worker.raw, meant, self._applier.variables, connects=connects)
+        return _without_secrets(infos, redactor(secrets))
+
+    def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
+        return restored(config, self._applier.configs.snapshot().connectors.get(name, {}))
+
+    def _definition(self, config: Mapping[str, str]) -> ConfigDef | None:
+        try:
+            return self._applier.plugins.connector(config.get(CONNECTOR_CLASS, "")).config_def()
+        except ConnectError:
+            return None
+
+    # -- the worker
+
+    def worker(self) -> Mapping[str, Any]:
+        """Return what this worker is, its properties, and the other workers of its group."""
+        applier, assignment = self._applier, self._applier.assignment
+        workers: dict[str, dict[str, int]] = {applier.worker_id: {"connectors": 0, "tasks": 0}}
+        for name in applier.configs.snapshot().connectors:
+            connector = applier.statuses.connector(name)
+            found: Iterable[tuple[str, Status]] = [("tasks", status) for status in applier.statuses.tasks(name).values()]
+            for what, status in [*found, *([("connectors", connector)] if connector is not None else [])]:
+                if status.state not in ("UNASSIGNED", "DESTROYED"):
+                    workers.setdefault(status.worker_id, {"connectors": 0, "tasks": 0})[what] += 1
+        return {
+            "version": VERSION,
+            "worker": applier.worker_id,
+            "cluster": applier.cluster_id,
+            "group": applier.worker.group_id,
+            "leader": assignment.is_leader,
+            "leader_url": assignment.leader_url,
+            "generation": assignment.generation,
+            "scheme": applier.worker.advertised_scheme,
+            "began_ms": self._began_ms,
+            "memory_bytes": _memory_bytes(),
+            "workers": workers,
+            "properties": {name: scrub(value) for name, value in sorted(hidden(applier.worker.raw, None).items())},
+        }
+
+
+def _config_of(snapshot: ClusterConfig, name: str) -> Mapping[str, str]:
+    config = snapshot.connectors.get(name)
+    if config is None:
+        raise NotFoundError(f"Connector {name} not found")
+    return config
+
+
+def _clean(status: Status | None) -> str | None:
+    """Return a trace without secrets: a worker that hides none may have written it."""
+    return None if status is None or not status.trace else line_logging.clean(status.trace)
+
+
+def _verdict(
+    connector: Status | None, tasks: Mapping[int, Status], figures: ConnectorFigures | None, kind: str, worker_id: str
+) -> tuple[str, str]:
+    """Return how a connector is doing, in one word, and why."""
+    failed = sum(status.state == "FAILED" for status in tasks.values())
+    if connector is not None and connector.state == "FAILED":
+        return "failed", "the connector has failed"
+    if failed:
+        return "failed", f"{failed} of {len(tasks)} tasks failed"
+    if connector is None:
+        return "unassigned", "no worker has reported it yet"
+    if connector.state != "RUNNING":
+        return connector.state.lower(), ""
+    source = None if figures is None else figures.source
+    if kind == "source" and source is not None:
+        is_asked = source["facts_age_seconds"] is not None or source["facts_error"] is not None
+        if is_asked or source["verdict"] != "unknown":
+            return str(source["verdict"]), str(source["reason"])
+    elsewhere = sorted({status.worker_id for status in tasks.values()} - {worker_id})
+    if elsewhere and (figures is None or not figures.tasks):
+        return "running", f"its figures are on worker {', '.join(elsewhere)}"
+    if not tasks or any(status.state != "RUNNING" for status in tasks.values()):
+        return "starting", "not all of its tasks run"
+    lag = _largest(figures, "lag_ms")
+    if kind == "sink" and lag is not None and lag >= BEHIND_SECONDS * 1000:
+        return "behind", f"{time_text(lag / 1000)} behind"
+    return "running", ""
+
+
+def _largest(figures: ConnectorFigures | None, series: str) -> float | None:
+    return None if figures is None else max((values[series] for values in figures.tasks.values() if series in values), default=None)
+
+
+def _behind(figures: ConnectorFigures | None, verdict: str) -> Mapping[str, Any] | None:
+    """Return how far a connector is behind: ``seconds``, ``distance`` in ``unit``, ``records``, ``retained_bytes``; what is known."""
+    if figures is None:
+        return None
+    source = figures.source or {}
+    found: dict[str, Any] = {}
+    age = _largest(figures, "age_ms")
+    if age is not None and verdict in ("streaming", "behind"):
+        found["seconds"] = round(age / 1000, 1)
+    lag, offsets = _largest(figures, "lag_ms"), _largest(figures, "lag_offsets")
+    if lag is not None:
+        found["seconds"] = round(lag / 1000, 1)
+    if offsets is not None:
+        found["records"] = offsets
+    if source.get("distance") is not None:
+        found["distance"], found["unit"] = source["distance"], source["unit"]
+    for facts in (source.get("facts") or {}).values():
+        if "retained-bytes" in facts:
+            found["retained_bytes"] = facts["retained-bytes"]
+    return found or None
+
+
+def _snapshot(figures: ConnectorFigures | None) -> Mapping[str, Any] | None:
+    """Return a snapshot's sum: ``state``, ``rows``, ``tables``, ``tables_done``, and where known ``estimated_rows``, ``rows_per_second``,
+    ``seconds_left``."""
+    whole = None if figures is None else figures.snapshot
+    if whole is None:
+        return None
+    tables = whole["tables"]
+    found = {name: whole[name] for name in ("state", "rows", "estimated_rows") if name in whole}
+    found |= {"tables": len(tables), "tables_done": sum(table["state"] == "COMPLETED" for table in tables)}
+    rate = sum(table.get("rows_per_second", 0.0) for table in tables if table["state"] == "RUNNING")
+    if whole["state"] == "RUNNING" and rate > 0:
+        found["rows_per_second"] = _short(rate)
+        left = whole.get("estimated_rows", 0) - whole["rows"]
+        if left > 0:
+            found["seconds_left"] = round(left / rate)
+    return found
+
+
+def _trouble(connector: Status | None, tasks: Mapping[int, Status]) -> Mapping[str, Any] | None:
+    """Return the first line of what failed, and the statement that would mend it."""
+    failed: list[tuple[int | None, Status]] = [(number, status) for number, status in sorted(tasks.items()) if status.state == "FAILED"]
+    if connector is not None and connector.state == "FAILED":
+        failed.insert(0, (None, connector))
+    for number, status in failed:
+        if status.trace:
+            line, statement = _headline(status.trace)
+            return {"task": number, "line": line, "statement": statement}
+    return None
+
+
+@functools.lru_cache(maxsize=512)
+def _headline(trace: str) -> tuple[str, str | None]:
+    """Return the line and the statement of a trace, whose beginning holds the causes."""
+    cleaned = line_logging.clean(trace[:4000])
+    return cause_of(cleaned)[:_LINE_LENGTH], statement_of(cleaned)
+
+
+def _values(groups: Iterable[MetricGroup], kind: str) -> dict[str, Any]:
+    for group in groups:
+        if group.type == kind:
+            return dict(group.values)
+    return {}
+
+
+def _tables(groups: Iterable[MetricGroup]) -> list[Mapping[str, Any]]:
+    """Return what a lakehouse sink reports of each table: its figures, ``operations`` and ``schema_changes``."""
+    found: dict[str, dict[str, Any]] = {}
+    for group in groups:
+        if group.type != "lakehouse-table":
+            continue
+        table = found.setdefault(
+            group.tags.get("table", ""), {"table": group.tags.get("table", ""), "operations": {}, "schema_changes": {}}
+        )
+        if "op" in group.tags:
+            table["operations"][group.tags["op"]] = group.values.get("records-applied-by-op-total")
+        elif "kind" in group.tags:
+            table["schema_changes"][group.tags["kind"]] = group.values.get("schema-changes-total")
+        else:
+            table.update(group.values)
+    return list(found.values())
+
+
+def _without_secrets(infos: ConfigInfos, redact: Callable[[str], str]) -> ConfigInfos:
+    for key, value in infos.configs:
+        is_secret = key.type is ConfigType.PASSWORD if key is not None else is_secret_name(value.name)
+        if is_secret and value.value not in (None, ""):
+            value.value = HIDDEN
+        value.errors = [redact(error) for error in value.errors]
+    return replace(infos, warnings=[redact(warning) for warning in infos.warnings])
+
+
+def _short(value: float) -> float:
+    """Return a number with four significant digits, so that an entry does not change for nothing."""
+    return float(f"{value:.4g}")
+
+
+def _memory_bytes() -> int | None:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return None

@@ -1,0 +1,165 @@
+"""The page of the worker, `/ui/`: its files, and `/ui/api`, by which it asks (`connect_py.herder.base.Page`; docs/ui.md).
+
+Files are read once from the package, with their gzip form and an ETag. The policy lets the page load and call nothing but this worker, and
+lets no other page frame it. Nothing of it is in /openapi.json: the shapes may change with the page.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from connect_py.errors import NotFoundError, RestError
+from connect_py.herder.base import Herder
+from rest_api import models
+from rest_api.bodies import Config
+from rest_api.models import json_response
+from rest_api.request import Connector, ConnectRoute, Flag
+from rest_api.waiting import Threads, probe_threads
+
+#: Styles are set by scripts through the object model, which the policy does not mind; no text of a script or style is inline.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    # it is asked each time whether the file is still the same: a worker that was updated must not get an old page's requests
+    "cache-control": "no-cache",
+}
+
+#: Below this a gzip form saves nothing.
+_MIN_GZIP_BYTES = 512
+
+_MAX_HISTORY_SECONDS = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    packed: bytes
+    etag: str
+    type: str
+
+
+@cache
+def _files() -> Mapping[str, _File]:
+    return {path: _file(path, content) for path, content in _contents(files("rest_api").joinpath("ui"), "")}
+
+
+def _contents(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _contents(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith((".html", ".css", ".js", ".svg", ".txt")):
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def _file(path: str, content: bytes) -> _File:
+    kind = "text/javascript" if path.endswith(".js") else mimetypes.guess_type(path)[0] or "text/plain"
+    return _File(content, gzip.compress(content, 9, mtime=0), f'"{hashlib.sha256(content).hexdigest()[:32]}"', f"{kind}; charset=utf-8")
+
+
+def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
+    """Return the routes below `/ui`.
+
+    Args:
+        mode: ``full`` or ``read-only`` (`rest.ui`).
+        checks: the threads for validation.
+    """
+    router = APIRouter(prefix="/ui", include_in_schema=False, route_class=ConnectRoute)
+
+    @router.get("")
+    def index(request: Request) -> Response:
+        if not request.scope.get("raw_path", b"").partition(b"?")[0].endswith(b"/"):
+            return Response(status_code=302, headers={"location": "ui/"})
+        return _served(request, "index.html")
+
+    @router.get("/api/state")
+    @probe_threads()
+    def state(request: Request, since: Annotated[int | None, Query()] = None) -> Response:
+        found = herder.page().state(since)
+        etag = f'"{found["seq"]}"'
+        if etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers={"etag": etag, "cache-control": "no-cache"})
+        return _packed(request, found, {"etag": etag})
+
+    @router.get("/api/worker")
+    def worker(request: Request) -> Response:
+        return _packed(request, {**herder.page().worker(), "mode": mode})
+
+    @router.get("/api/connectors/{connector}")
+    def one(request: Request, connector: Connector) -> Response:
+        return _packed(request, herder.page().connector(connector))
+
+    @router.get("/api/connectors/{connector}/history")
+    def history(request: Request, connector: Connector, seconds: Annotated[int, Query()] = 600) -> Response:
+        return _packed(request, herder.page().history(connector, max(1, min(seconds, _MAX_HISTORY_SECONDS))))
+
+    @router.get("/api/connectors/{connector}/log")
+    def log(request: Request, connector: Connector, since: Annotated[int, Query()] = 0) -> Response:
+        return _packed(request, herder.page().log(connector, since))
+
+    @router.get("/api/connectors/{connector}/config")
+    def config(connector: Connector) -> Response:
+        return json_response(herder.page().config(connector))
+
+    @router.put("/api/connectors/{connector}/config")
+    @checks
+    def put_config(connector: Connector, config: Config, create: Flag = False) -> Response:
+        if mode != "full":
+            raise RestError("This page only shows things: the worker's property rest.ui is read-only. Nothing was changed.", 403)
+        created, stored = herder.page().put_config(connector, config, may_replace=not create)
+        return json_response(stored, 201 if created else 200)
+
+    @router.put("/api/validate")
+    @checks
+    def validate(config: Config, connect: Flag = False) -> Response:
+        infos = herder.page().validate(config, connects=connect)
+        return json_response({"infos": models.ConfigInfos.of(infos), "warnings": list(infos.warnings)})
+
+    @router.get("/{path:path}")
+    def file(request: Request, path: str) -> Response:
+        return _served(request, path)
+
+    return router
+
+
+def _served(request: Request, path: str) -> Response:
+    found = _files().get(path)
+    if found is None:
+        raise NotFoundError("The page has no such file.")
+    headers = {**_HEADERS, "etag": found.etag, "vary": "Accept-Encoding"}
+    if found.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    packs = len(found.content) >= _MIN_GZIP_BYTES and _takes_gzip(request)
+    if packs:
+        headers["content-encoding"] = "gzip"
+    return Response(found.packed if packs else found.content, media_type=found.type, headers=headers)
+
+
+def _packed(request: Request, content: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    body = orjson.dumps(content)
+    sent = {"content-type": "application/json", "cache-control": "no-cache", "vary": "Accept-Encoding", **(headers or {})}
+    if len(body) >= _MIN_GZIP_BYTES and _takes_gzip(request):
+        body = gzip.compress(body, 1)
+        sent["content-encoding"] = "gzip"
+    return Response(body, headers=sent)
+
+
+def _takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "").lower()

@@ -1,0 +1,54 @@
+/** The last lines that the tasks of a connector have logged on this worker. */
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { address, ask, useEvery } from './api.js';
+import { Elsewhere } from './parts.js';
+
+const KEPT = 500;
+const LEVELS = ['all', 'INFO', 'WARN', 'ERROR'];
+const RANK = { TRACE: 0, DEBUG: 1, INFO: 2, WARN: 3, ERROR: 4, FATAL: 5 };
+
+/** The level of a line: the text form has it after the time, the JSON form in a field. */
+function level(line) {
+  const found = /^\[[^\]]+\] ([A-Z]+) /.exec(line) || /"level":"([A-Z]+)"/.exec(line);
+  return found ? found[1] : null;
+}
+
+export function Log({ name, detail }) {
+  const [lines, setLines] = useState(null);
+  const [least, setLeast] = useState('all');
+  const [search, setSearch] = useState('');
+  const [follows, setFollows] = useState(true);
+  const last = useRef(0);
+  const place = useRef(null);
+  useEvery(async (isOver) => {
+    try {
+      const found = (await ask(`api/${address(name)}/log?since=${last.current}`)).lines;
+      if (isOver()) return;
+      if (found.length) last.current = found[found.length - 1][0];
+      setLines((before) => (found.length || before === null ? [...(before || []), ...found].slice(-KEPT) : before));
+    } catch {
+      // the head of the page says that the worker does not answer
+    }
+  }, [name]);
+  useEffect(() => {
+    if (follows && place.current) place.current.scrollTop = place.current.scrollHeight;
+  }, [lines, follows, least, search]);
+  let current = 'INFO';
+  const shown = (lines || []).map(([number, task, text]) => {
+    current = level(text) || current; // the lines of a trace have the level of their first line
+    return { number, task, text, level: current };
+  }).filter((line) => (least === 'all' || RANK[line.level] >= RANK[least]) && (!search || line.text.toLowerCase().includes(search.toLowerCase())));
+  return html`<section aria-label="Log">
+    <${Elsewhere} detail=${detail} />
+    <div class="tools">
+      <label class="search"><span class="hidden">Search the log</span><input type="search" placeholder="Search the log" value=${search}
+        onInput=${(event) => setSearch(event.target.value)} /></label>
+      <label>Level <select value=${least} onChange=${(event) => setLeast(event.target.value)}>
+        ${LEVELS.map((each) => html`<option key=${each} value=${each}>${each === 'all' ? 'all' : `${each} and worse`}</option>`)}</select></label>
+      <label><input type="checkbox" checked=${follows} onChange=${(event) => setFollows(event.target.checked)} /> follow</label>
+      <span class="muted">${shown.length} of the last ${KEPT} lines</span></div>
+    ${lines && !lines.length && html`<p class="empty">Tasks on this worker have not logged anything since it started.</p>`}
+    <div class="log" ref=${place} tabindex="0" role="log" aria-label="Log of ${name}" aria-live="off">
+      ${shown.map((line) => html`<div key=${line.number} class=${line.level}>${line.text}</div>`)}</div>
+  </section>`;
+}
