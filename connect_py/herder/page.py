@@ -1,6 +1,6 @@
 """Answer what the page of the worker asks, from memory (`connect_py.herder.base.Page`; the shapes are in docs/ui.md).
 
-The list of connectors is made anew at most twice a second, whatever the number of pages that look at it, and each entry has the number of
+The list of connectors is made at most twice a second, whatever the number of pages that look at it, and each entry has the number of
 the answer in which it last changed: a page that has seen an answer is sent what is different since. Numbers grow over a worker's restarts,
 since they begin at the time of its start in milliseconds.
 
