@@ -1,0 +1,341 @@
+"""The page of the worker in a browser, against a real worker with files and PostgreSQL.
+
+Needs Debian's chromium (`apt-get install chromium`) and npm, which fetches axe-core. `UI_PICTURES` names a folder for pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.app.services.worker import RefusedError, Worker
+from tests.fix_postgres import postgres_source
+from tests.vendor import npm_package
+from tests.waiting import eventually
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+MISSING = None if CHROMIUM else "THE PAGE IS NOT TESTED: there is no chromium (Debian, Ubuntu: apt-get install chromium)"
+
+pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
+
+AXE = ("axe-core", "4.14.1", "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==")
+
+#: A machine whose cores are busy draws slowly.
+SECONDS = 60
+
+SECRET = "weak-planted-password"
+VIEWS = [
+    "#/",
+    "#/connector/orders/overview",
+    "#/connector/weak/tasks",
+    "#/connector/orders/snapshot",
+    "#/connector/orders/offsets",
+    "#/connector/orders/config",
+    "#/connector/orders/log",
+    "#/connector/copy/tables",
+    "#/worker",
+    "#/new",
+]
+
+
+@pytest.fixture(scope="module")
+def site(kafka: Any, postgres: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker with a file source and sink, a PostgreSQL source, and one whose user lacks a right."""
+    folder = tmp_path_factory.mktemp("page")
+    database = postgres.create_database()
+    with postgres.connect(database) as admin:
+        admin.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
+        admin.execute("INSERT INTO orders SELECT g, g FROM generate_series(1, 500) g")
+        admin.execute("DROP ROLE IF EXISTS page_weak")
+        admin.execute(f"CREATE ROLE page_weak LOGIN PASSWORD '{SECRET}'")
+    worker = Worker(folder / "worker", kafka.bootstrap)
+    lines = folder / "lines.txt"
+    lines.write_text("one\ntwo\n")
+    worker.create("lines", {"connector.class": "FileStreamSource", "file": str(lines), "topic": "page-lines"})
+    worker.create("copy", {"connector.class": "FileStreamSink", "file": str(folder / "copy.txt"), "topics": "page-lines"})
+    worker.create("orders", postgres_source(postgres, database, "page"))
+    weak = {**postgres_source(postgres, database, "page_weak"), "database.user": "page_weak", "database.password": SECRET}
+    worker.request("POST", "/connectors", {"name": "weak", "config": weak})
+    worker.wait_for("weak", "FAILED")
+    yield worker
+    for name in worker.request("GET", "/connectors"):
+        worker.delete(name)
+    worker.stop()
+    postgres.drop_database(database)
+    with postgres.connect() as admin:
+        admin.execute("DROP ROLE page_weak")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+class Page:
+    """A tab: what it asked, what it was answered, and what its console said."""
+
+    def __init__(self, browser: Any, url: str, width: int = 1280, scheme: str = "light") -> None:
+        self.url = url
+        self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.context.set_default_timeout(SECONDS * 1000)
+        self.tab = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.leaks: list[str] = []
+        self.tab.on("console", lambda message: self.said.append(message.text) if message.type in ("error", "warning") else None)
+        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
+        self.tab.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, view: str) -> Any:
+        """Open a view, and wait until it is drawn."""
+        self.tab.goto(f"{self.url}/ui/{view}")
+        self.tab.wait_for_selector("main h1")
+        self.tab.wait_for_function("!document.querySelector('.loading')")
+        return self.tab
+
+    def picture(self, name: str) -> None:
+        """Take a picture, where pictures are wanted."""
+        if folder := os.environ.get("UI_PICTURES"):
+            self.tab.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+    def close(self) -> None:
+        """Close the tab; everything that it asked was asked of the worker, and its console is empty."""
+        self.context.close()
+        assert [url for url in self.asked if not url.startswith((self.url + "/", "data:"))] == []
+        # a refusal that a test provokes is shown by the browser, too
+        assert [text for text in self.said if "status of 4" not in text] == []
+
+
+@pytest.fixture
+def page(browser: Any, site: Worker) -> Iterator[Page]:
+    opened = Page(browser, site.url)
+    yield opened
+    opened.close()
+
+
+def row(tab: Any, name: str) -> Any:
+    return tab.locator("tr.row", has=tab.get_by_role("link", name=name, exact=True))
+
+
+def test_the_failed_connector_comes_first_with_its_cause_and_its_statement(page: Page) -> None:
+    tab = page.open("")
+    tab.wait_for_selector("tr.trouble")
+    assert tab.locator("tr.row").first.locator("th a").inner_text() == "weak"
+    said = tab.locator("tr.trouble").inner_text()
+    assert "has not the privilege REPLICATION" in said
+    assert 'ALTER ROLE "page_weak" WITH REPLICATION;' in said
+    box = tab.locator("tr.trouble").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 800
+    page.picture("list")
+
+
+def test_the_buttons_of_the_list_do_what_they_say(page: Page, site: Worker) -> None:
+    tab = page.open("")
+    tab.get_by_role("button", name="Pause lines").click()
+    site.wait_for("lines", "PAUSED")
+    tab.get_by_role("button", name="Resume lines").click()
+    site.wait_for("lines", "RUNNING")
+    tab.get_by_role("button", name="Stop lines").click()
+    tab.get_by_role("dialog").get_by_role("button", name="Stop").click()
+    row(tab, "lines").get_by_text("stopped", exact=True).wait_for()
+    assert site.status("lines")["connector"]["state"] == "STOPPED"
+    tab.get_by_role("button", name="Resume lines").click()
+    site.wait_for("lines", "RUNNING")
+    for name in ("lines", "copy"):
+        tab.get_by_role("checkbox", name=f"Choose {name}").check()
+    tab.get_by_role("button", name="Pause 2 connectors").click()
+    for name in ("lines", "copy"):
+        site.wait_for(name, "PAUSED")
+    tab.get_by_role("button", name="Resume 2 connectors").click()
+    for name in ("lines", "copy"):
+        site.wait_for(name, "RUNNING")
+    tab.get_by_role("searchbox").fill("weak")
+    eventually(lambda: tab.locator("tr.row").count() == 1, "row alone", SECONDS)
+    assert "q=weak" in tab.url
+
+
+def test_a_failed_task_is_restarted_by_its_button(page: Page, site: Worker) -> None:
+    tab = page.open("#/connector/weak/tasks")
+    tab.get_by_text("Whole trace").click()
+    assert "check_server" in tab.locator("pre").first.inner_text()
+    with tab.expect_response(lambda answer: answer.url.endswith("/tasks/0/restart")) as answered:
+        tab.get_by_role("button", name="Restart task 0").click()
+    assert answered.value.status == 204
+    site.wait_for("weak", "FAILED")
+
+
+def test_offsets_of_a_stopped_connector_are_edited_with_a_diff_and_reset_by_its_name(page: Page, site: Worker) -> None:
+    eventually(lambda: site.request("GET", "/connectors/lines/offsets")["offsets"], "offset stored", SECONDS)
+    site.request("PUT", "/connectors/lines/stop")
+    eventually(lambda: site.status("lines")["connector"]["state"] == "STOPPED" and not site.status("lines")["tasks"], "stop", SECONDS)
+    tab = page.open("#/connector/lines/offsets")
+    tab.get_by_role("button", name="Edit offsets").click()
+    field = tab.locator("textarea")
+    offsets = json.loads(field.input_value())
+    offsets[0]["offset"]["position"] = 4
+    field.fill(json.dumps(offsets, indent=2))
+    assert '"position": 4' in tab.locator(".diff .new").first.inner_text()
+    tab.get_by_role("button", name="Save offsets").click()
+    dialog = tab.get_by_role("dialog")
+    assert dialog.get_by_role("button", name="Save").is_disabled()
+    dialog.locator("input").fill("lines")
+    dialog.get_by_role("button", name="Save").click()
+    tab.get_by_text("byte of the file").wait_for()
+    eventually(lambda: site.request("GET", "/connectors/lines/offsets")["offsets"][0]["offset"]["position"] == 4, "altered offset", SECONDS)
+    tab.get_by_role("button", name="Reset offsets").click()
+    tab.get_by_role("dialog").locator("input").fill("lines")
+    tab.get_by_role("dialog").get_by_role("button", name="Reset").click()
+    tab.get_by_text("No offset is stored").wait_for()
+    site.request("PUT", "/connectors/lines/resume")
+    site.wait_for("lines", "RUNNING")
+
+
+def test_form_and_json_are_one_state_and_unknown_properties_and_secrets_are_kept(page: Page, site: Worker) -> None:
+    before = site.request("GET", "/connectors/weak/config")
+    tab = page.open("#/connector/weak/config")
+    assert SECRET not in tab.content()
+    tab.get_by_role("button", name="Edit configuration").click()
+    side = tab.locator(".side textarea")
+    shown = json.loads(side.input_value())
+    side.fill(json.dumps({**shown, "own.unknown": "kept"}))
+    tab.locator('[id="p-own.unknown"]').wait_for()
+    tab.locator('[id="p-tasks.max"]').fill("x")
+    assert json.loads(side.input_value())["tasks.max"] == "x"
+    tab.locator('[id="p-tasks.max-error"]').wait_for()
+    tab.locator('[id="p-tasks.max"]').fill("1")
+    tab.locator('[id="p-slot.name"]').fill("slot_page_other")
+    page.picture("form")
+    tab.get_by_role("button", name="Save").click()
+    assert "slot.name=slot_page_other" in tab.get_by_role("dialog").inner_text()
+    tab.get_by_role("dialog").get_by_role("button", name="Save").click()
+    tab.get_by_role("button", name="Edit configuration").wait_for()
+    assert site.request("GET", "/connectors/weak/config") == {**before, "slot.name": "slot_page_other", "own.unknown": "kept"}
+    site.wait_for("weak", "FAILED")
+
+
+def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site: Worker, tmp_path: Path) -> None:
+    tab = page.open("")
+    keys = tab.keyboard
+
+    def tab_to(what: str) -> None:
+        for _ in range(200):
+            keys.press("Tab")
+            name = tab.evaluate("(e => (e.getAttribute('aria-label') || e.id || e.innerText || '').trim())(document.activeElement)")
+            if name.startswith(what):
+                assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none" or "dialog" in what
+                return
+        raise AssertionError(f"the tab key does not lead to {what}")
+
+    tab_to("New connector")
+    keys.press("Enter")
+    tab.get_by_role("heading", name="New connector").wait_for()
+    tab.locator(".plugins button").first.wait_for()
+    tab_to("FileStreamSource")
+    keys.press("Enter")
+    tab.locator('[id="p-name"]').wait_for()
+    tab_to("p-name")
+    keys.type("by-keys")
+    for name, value in (("file", str(tmp_path / "keys.txt")), ("topic", "page-keys")):
+        tab.locator(f'[id="p-{name}"]').wait_for()
+        tab_to(f"p-{name}")
+        keys.type(value)
+    tab_to("Create")
+    keys.press("Enter")
+    tab.get_by_role("dialog").wait_for()
+    tab_to("Create")
+    keys.press("Enter")
+    tab.get_by_role("heading", name="by-keys").wait_for()
+    site.wait_for("by-keys", "RUNNING")
+    tab.get_by_role("button", name="Delete by-keys").wait_for()
+    tab_to("Delete by-keys")
+    keys.press("Enter")
+    keys.press("Escape")
+    assert tab.get_by_role("dialog").count() == 0
+    keys.press("Enter")
+    tab.get_by_role("dialog").wait_for()
+    if tab.evaluate("document.activeElement.tagName") != "INPUT":
+        keys.press("Tab")
+    keys.type("by-keys")
+    keys.press("Enter")
+    tab.get_by_role("heading", name="Connectors").wait_for()
+    with pytest.raises(RefusedError, match="not found"):
+        site.request("GET", "/connectors/by-keys")
+
+
+def test_a_signal_starts_a_snapshot_from_the_page(page: Page, site: Worker) -> None:
+    tab = page.open("#/connector/orders/snapshot")
+    tab.locator("form input[type=text]").first.fill("public.orders")
+    tab.get_by_label("blocking").check()
+    with tab.expect_response(lambda answer: answer.url.endswith("/signals")) as answered:
+        tab.get_by_role("button", name="Start snapshot").click()
+    assert answered.value.status == 202
+    tab.locator(".timeline li").first.wait_for()
+
+
+def test_log_plots_and_worker_show_what_the_worker_knows(page: Page, site: Worker) -> None:
+    tab = page.open("#/connector/orders/log")
+    tab.locator(".log div").first.wait_for()
+    assert "[orders|task-0]" in tab.locator(".log").inner_text()
+    page.open("#/connector/orders/overview")
+    eventually(lambda: tab.locator(".plot canvas").count() >= 3, "three plots", SECONDS)
+    assert "confirmed position" in tab.locator(".facts").inner_text().lower()
+    page.picture("overview")
+    page.open("#/worker")
+    tab.get_by_text("group.id").wait_for()
+    assert site.group in tab.locator("main").inner_text()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if shutil.which("npm") is None:
+        pytest.skip("ACCESSIBILITY IS NOT TESTED: there is no npm")
+    try:
+        return (npm_package(*AXE, tmp_path_factory.mktemp("axe")) / "axe.min.js").read_text()
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"ACCESSIBILITY IS NOT TESTED: npm does not give axe-core ({error})")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light")])
+def test_every_view_is_accessible_and_fits(browser: Any, site: Worker, axe: str, width: int, scheme: str) -> None:
+    opened = Page(browser, site.url, width, scheme)
+    found = []
+    for view in VIEWS:
+        tab = opened.open(view)
+        if view.endswith("overview"):
+            tab.wait_for_selector(".plot canvas")
+        # evaluated by the browser's own tools, since the page's policy lets nothing else in
+        tab.evaluate(axe)
+        result = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        for violation in result["violations"]:
+            found.append(f"{view}: {violation['id']}: {[node['target'] for node in violation['nodes']][:3]}")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
+        opened.picture(f"{view.strip('#/').replace('/', '-') or 'list'}-{width}-{scheme}")
+    opened.close()
+    assert found == []
+
+
+def test_no_answer_that_the_page_reads_holds_a_secret(page: Page, site: Worker) -> None:
+    answers: list[bytes] = []
+
+    def note(answer: Any) -> None:
+        if "/ui/" in answer.url and answer.status == 200:
+            answers.append(answer.body())
+
+    page.tab.on("response", note)
+    for view in ("#/", "#/connector/weak/tasks", "#/connector/weak/config", "#/connector/weak/log", "#/worker"):
+        page.open(view)
+    assert len(answers) > 5
+    assert not any(SECRET.encode() in body for body in answers)
