@@ -183,7 +183,11 @@ def test_a_validation_without_a_login_hides_secrets_and_keeps_unknown_properties
     assert values["database.password"].value == "[hidden]"
     assert any("own.property" in warning for warning in infos.warnings)
     assert not next(value.errors for _, value in infos.configs if value.name == "database.hostname")  # nobody has called there
-    assert {value.name for _, value in infos.configs if value.errors} == {"tasks.max"}
+    assert {value.name for _, value in infos.configs if value.errors} == {
+        "tasks.max",
+        "database.user",
+        "database.dbname",
+    }
 
 
 def test_a_hundred_connectors_take_at_most_60_kb_and_few_ms_and_ask_nobody(site):
