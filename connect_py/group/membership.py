@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -25,6 +24,7 @@ from typing import Protocol
 from connect_py.api.group import GroupClient, Joined
 from connect_py.api.storage import ClusterConfig
 from connect_py.api.task import MetricValue
+from connect_py.clock import SYSTEM_THREADS, Running, Threads
 from connect_py.config.worker import GROUP_TIMINGS
 from connect_py.errors import ConfigError, ConnectError, DataError, RetriableError
 from connect_py.group.assignor import Assignor
@@ -175,6 +175,7 @@ class Work(Protocol):
 class _Rounds:
     """What rounds took so far, for figures."""
 
+    clock: Callable[[], float]
     completed: int = 0
     failed: int = 0
     seconds: float = 0.0
@@ -183,13 +184,13 @@ class _Rounds:
 
     @property
     def seconds_ago(self) -> float:
-        return time.monotonic() - self.last
+        return self.clock() - self.last
 
     def note(self, seconds: float) -> None:
         self.completed += 1
         self.seconds += seconds
         self.longest = max(self.longest, seconds)
-        self.last = time.monotonic()
+        self.last = self.clock()
 
 
 class Membership:
@@ -203,6 +204,7 @@ class Membership:
         details: what our workers learn of this one in addition.
         hands_over: whether a worker that ends has its work given to others at once (`drain.mode`).
         clock: of leases.
+        threads: makes the thread, and has the time of everything else.
     """
 
     def __init__(
@@ -217,14 +219,16 @@ class Membership:
         details: WorkerDetails | None = None,
         hands_over: bool = True,
         clock: Callable[[], float] = now,
+        threads: Threads = SYSTEM_THREADS,
     ) -> None:
+        self._threads = threads
         self._make_client, self._assignor = make_client, assignor
         self._url, self._preferred, self._timings = url, preferred, timings
         self._client_id, self._details, self._hands_over = client_id, details, hands_over
         self._clock = clock
         self._client: GroupClient | None = None
         self._work: Work | None = None
-        self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
+        self._thread: Running | None = None
         self._wake = threading.Event()
         self._may_join, self._is_closing, self._is_ending = threading.Event(), False, threading.Event()
         self._changed = threading.Condition()
@@ -251,7 +255,7 @@ class Membership:
         self._ahead: list[str] = []
         self._waiting: Mapping[Item, str] = {}
         self._summary = ""
-        self._rounds, self._began = _Rounds(), time.monotonic()
+        self._rounds, self._began = _Rounds(threads.now), threads.now()
 
     # -- asked by other threads
 
@@ -295,12 +299,12 @@ class Membership:
     def await_settled(self, seconds: float) -> bool:
         """Wait until no round is due or under way; returns whether that is so."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._is_settled, seconds)
+            return self._threads.wait_for(self._changed, lambda: self._is_settled, seconds)
 
     def await_leader(self, seconds: float) -> bool:
         """Wait until this worker knows who leads; returns whether it does."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._share.leader_url is not None, seconds)
+            return self._threads.wait_for(self._changed, lambda: self._share.leader_url is not None, seconds)
 
     def lease_until(self) -> float:
         """Until when what runs here may run, by the clock of leases."""
@@ -347,7 +351,7 @@ class Membership:
     def coordination(self) -> Mapping[str, MetricValue]:
         """Return figures of ``connect-coordinator-metrics``."""
         rounds = self._rounds
-        per_hour = 3600 / max(1.0, time.monotonic() - self._began)
+        per_hour = 3600 / max(1.0, self._threads.now() - self._began)
         return {
             **({} if self._client is None else self._client.figures()),
             "rebalance-total": rounds.completed,
@@ -365,7 +369,7 @@ class Membership:
     def start(self, work: Work) -> None:
         """Begin to look for the brokers."""
         self._work = work
-        self._thread.start()
+        self._thread = self._threads.start("membership", self._run)
 
     def allow_joining(self) -> None:
         """The stores have been read: join the group."""
@@ -382,7 +386,7 @@ class Membership:
         self._is_ending.set()
         self._may_join.set()
         self._wake.set()
-        if self._thread.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             self._thread.join(self.leave_seconds + _LEAVE_SECONDS)
 
     # -- turns
@@ -395,7 +399,7 @@ class Membership:
                         self._turn()
                     except Exception:
                         log.exception("A turn of the group's membership failed; it goes on with the next one")
-                        self._is_ending.wait(_RETRY_SECONDS)
+                        self._threads.wait(self._is_ending, _RETRY_SECONDS)
         finally:
             if self._client is not None:
                 self._hand_over()
@@ -407,7 +411,7 @@ class Membership:
         leader that is leaving does not need to: its successor knows of no earlier owner."""
         if not self._hands_over or not self._allocation or self._share.is_leader:
             return
-        deadline = time.monotonic() + self.leave_seconds - _LEAVE_SECONDS
+        deadline = self._threads.now() + self.leave_seconds - _LEAVE_SECONDS
         try:
             if self._leader_is_ours:
                 self._drain(deadline)
@@ -422,7 +426,7 @@ class Membership:
         self._allocation, self._received = Allocation(), None
         self._details = replace(self._details or WorkerDetails(), draining=True)
         self._client.rejoin()
-        while time.monotonic() < deadline and self._client.join(_JOIN_SECONDS) is None:
+        while self._threads.now() < deadline and self._client.join(_JOIN_SECONDS) is None:
             self._client.serve()
 
     def _claim_twice(self, deadline: float) -> None:
@@ -431,9 +435,9 @@ class Membership:
         assert self._client is not None
         second, joined = self._make_client(), dict[GroupClient, Joined]()
         try:
-            second.connect(self, max(_SHARED_ROUND_SECONDS, deadline - time.monotonic()))
+            second.connect(self, max(_SHARED_ROUND_SECONDS, deadline - self._threads.now()))
             while len(joined) < 2 or len({each.generation for each in joined.values()}) > 1:
-                if time.monotonic() > deadline:
+                if self._threads.now() > deadline:
                     raise RetriableError("The other workers did not join a round in time.")
                 for client in (second, self._client):
                     found = client.join(_SHARED_ROUND_SECONDS)
@@ -454,7 +458,7 @@ class Membership:
         """Returns False when the worker ended before."""
         assert self._work is not None
         client = self._make_client()
-        self._may_join.wait()
+        self._threads.wait(self._may_join)
         while not self._is_ending.is_set():
             try:
                 client.connect(self, _CONNECT_SECONDS)
@@ -465,7 +469,7 @@ class Membership:
                 self._say(logging.ERROR, "This worker is not in its group, and runs nothing: %s", error)
             except RetriableError as error:
                 self._say(logging.WARNING, "This worker is not yet in its group: %s", error)
-            self._is_ending.wait(_RETRY_SECONDS)
+            self._threads.wait(self._is_ending, _RETRY_SECONDS)
         return False
 
     def _dismiss_predecessor(self) -> None:
@@ -491,7 +495,7 @@ class Membership:
         assert self._client is not None
         self._client.serve()
         self._note_turn()
-        current = time.monotonic()
+        current = self._threads.now()
         if self._allocation and self._clock() > self.lease_until():
             self._lose()
         if self._due is not None and current >= self._due:
@@ -503,7 +507,7 @@ class Membership:
                 self._join()
                 return
         until = [at - current for at in (self._due, self._retry_at) if at is not None and at > current]
-        self._wake.wait(min([self._turn_seconds, *until]))
+        self._threads.wait(self._wake, min([self._turn_seconds, *until]))
         self._wake.clear()
 
     @property
@@ -521,7 +525,7 @@ class Membership:
     def _join(self) -> None:
         assert self._client is not None and self._work is not None
         if self._began_round is None:
-            self._began_round = time.monotonic()
+            self._began_round = self._threads.now()
         if self._must_read and not self._read():
             return
         if self._share.protocol is GroupProtocol.EAGER and self._allocation:
@@ -533,7 +537,7 @@ class Membership:
             is_final = isinstance(error, ConfigError)
             self._say(logging.ERROR if is_final else logging.WARNING, "This worker is not in its group: %s" if is_final else "%s", error)
             self._rounds.failed += 1
-            self._retry_at = time.monotonic() + _RETRY_SECONDS
+            self._retry_at = self._threads.now() + _RETRY_SECONDS
         else:
             if joined is not None:
                 self._take(joined)
@@ -564,7 +568,7 @@ class Membership:
             received.delay_ms,
             self._waiting if received.leader == joined.member_id else {},
         )
-        self._due = time.monotonic() + received.delay_ms / 1000 if received.delay_ms > 0 else None
+        self._due = self._threads.now() + received.delay_ms / 1000 if received.delay_ms > 0 else None
         if protocol is not self._share.protocol and protocol is not self._preferred:
             log.warning(
                 "The group speaks the protocol %s, since at least one of its workers has connect.protocol=%s. %s",
@@ -592,7 +596,7 @@ class Membership:
 
     def _completed(self) -> None:
         self._unsynced = 0
-        ended = time.monotonic()
+        ended = self._threads.now()
         self._rounds.note(ended - (ended if self._began_round is None else self._began_round))
         self._began_round = None
 
@@ -624,7 +628,7 @@ class Membership:
             who,
             given.config_offset,
         )
-        self._retry_at = time.monotonic() + _RETRY_SECONDS
+        self._retry_at = self._threads.now() + _RETRY_SECONDS
 
     def _read(self) -> bool:
         """Read the configuration to its end. A worker that cannot within ``worker.sync.timeout.ms`` leaves the group for a while."""
@@ -636,7 +640,7 @@ class Membership:
             seconds = self._unsynced_seconds()
             log.warning("The configuration could not be read, so this worker leaves the group for %.1f s: %s", seconds, error)
             self._client.leave("taking too long to read the log", _LEAVE_SECONDS)
-            self._retry_at = time.monotonic() + seconds
+            self._retry_at = self._threads.now() + seconds
             return False
         self._must_read = False
         return True
@@ -660,7 +664,7 @@ class Membership:
             stopping = frozenset(work)
             self._share = replace(self._share, work=Allocation.of(item for item in self._share.work if item not in stopping))
         ended = self._work.revoke(work)
-        while not ended.wait(self._turn_seconds) and not self._is_ending.is_set():
+        while not self._threads.wait(ended, self._turn_seconds) and not self._is_ending.is_set():
             self._client.serve()
             self._note_turn()
 
@@ -687,8 +691,8 @@ class Membership:
 
     def _say(self, level: int, text: str, *values: object) -> None:
         """Log what repeats every second now and then."""
-        if time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + _LINE_SECONDS
+        if self._threads.now() >= self._next_line:
+            self._next_line = self._threads.now() + _LINE_SECONDS
             log.log(level, text, *values)
 
     # -- GroupHandler: on the client's thread
@@ -725,7 +729,7 @@ class Membership:
             generation=generation,
             completed_generation=self._share.generation or -1,
             protocol=spoken,
-            now_ms=time.monotonic_ns() // 1_000_000,
+            now_ms=int(self._threads.now() * 1000),
         )
         self._members = len(members)
         found = self._assignor.last_round if spoken is not GroupProtocol.EAGER else None

@@ -16,7 +16,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +31,7 @@ from connect_py.api.storage import (
     StatusStore,
     TargetState,
 )
+from connect_py.clock import SYSTEM_THREADS, Threads
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX, secrets_of
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.worker import WorkerConfig
@@ -61,7 +62,7 @@ from connect_py.log.traces import trace_of
 from connect_py.metrics.worker import WorkerMetrics
 from connect_py.plugins.registry import Plugins, kinds_of
 from connect_py.providers.resolver import Reloads, Resolver, with_variables_kept
-from connect_py.task.lease import Leases
+from connect_py.task.lease import Leases, now
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +160,9 @@ class Applier:
         connector_stop_seconds: how long a connector may take to stop before nobody waits for it any longer.
         offsets_by_pipe: whether tasks hand their offsets to this worker instead of writing them to the offsets topic.
         thread: does all the work; a new one by default.
+        threads: makes the others, and has the time.
+        launcher: starts task processes; by default those of `task_command`.
+        lease_clock: of leases.
     """
 
     def __init__(
@@ -178,6 +182,9 @@ class Applier:
         thread: HerderThread | None = None,
         peers: Peers | None = None,
         connector_stop_seconds: float = CONNECTOR_STOP_SECONDS,
+        threads: Threads = SYSTEM_THREADS,
+        launcher: Launcher | None = None,
+        lease_clock: Callable[[], float] = now,
     ) -> None:
         self.worker = worker
         self.plugins = plugins
@@ -190,11 +197,11 @@ class Applier:
         self.cluster_id = cluster_id
         self._offsets_by_pipe = offsets_by_pipe
         self._connector_stop_seconds = connector_stop_seconds
-        self._launcher = Launcher(task_command, forks=worker.has_fork_server)
-        self.thread = thread or HerderThread()
-        self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
+        self._launcher = launcher or Launcher(task_command, forks=worker.has_fork_server)
+        self.thread = thread or HerderThread(threads)
+        self._pool = threads.pool(_POOL_SIZE, "start-stop")
         self.ready = threading.Event()
-        self._to_leader = ThreadPoolExecutor(1, "to-leader")
+        self._to_leader = threads.pool(1, "to-leader")
         self.peers = peers or Peers()
         self._incarnations = 0
         self._publications: dict[str, object] = {}
@@ -203,7 +210,9 @@ class Applier:
         self.recent_lines = RecentLines()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self.variables, self.thread, self._reload)
-        self._leases = None if assignment.lease_seconds is None else Leases(assignment.lease_seconds, assignment.lease_until)
+        self._leases: Leases | None = None
+        if assignment.lease_seconds is not None:
+            self._leases = Leases(assignment.lease_seconds, assignment.lease_until, threads=threads, clock=lease_clock)
         self._known: frozenset[str] = frozenset()
         self._followers: list[Callable[[], None]] = []
         self._facts = FactsHost(
@@ -225,6 +234,7 @@ class Applier:
             max_tasks_of_connector=worker.max_tasks_of_connector,
             facts=self._facts,
             stop_seconds=connector_stop_seconds,
+            clock=threads,
         )
         self.tasks = TaskHost(
             statuses,
@@ -241,6 +251,7 @@ class Applier:
             notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
             is_sure=lambda: self._leases is None or self._leases.is_sure,
             ask=self._answer_task,
+            clock=threads.now,
         )
         self.fencing = Fencing(configs, self._is_source, self._fence)
         self._shutdown = ShutdownSequence(
@@ -548,8 +559,8 @@ class Applier:
     def _spawn(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
         name, task = start["connector"], f"{start['connector']}-{start['task']}"
         redact = redactor(self._secrets_of(name, start["config"]) | self._secrets_of(name, start["task_config"]))
-        process = TaskProcess(
-            lambda: self._launcher.launch(task),
+        process = self._launcher.run(
+            task,
             start,
             on_event,
             forward=self.recent_lines.keeper(name, start["task"], line_logging.forwarder(f"{start['connector']}|task-{start['task']}")),
@@ -573,8 +584,8 @@ class Applier:
             "log_level": logging.getLogger().level,
             "log_levels": _levels_of_loggers(),
         }
-        return TaskProcess(
-            lambda: self._launcher.launch(FACTS_PROCESS),
+        return self._launcher.run(
+            FACTS_PROCESS,
             start,
             on_event,
             forward=line_logging.forwarder("facts"),

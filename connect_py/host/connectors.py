@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from connect_py.api import Connector, SourceConnector, SourceOffset, SourcePartition
 from connect_py.api.storage import Status, StatusStore, TargetState
+from connect_py.clock import SYSTEM_CLOCK, Clock
 from connect_py.config.connector import CONNECTOR_CLASS, CONNECTOR_VERSION, max_tasks
 from connect_py.config.worker import MAX_TASKS_OF_CONNECTOR, TASKS_OF_CONNECTOR
 from connect_py.errors import ConnectError, FatalTaskError, noted
@@ -80,6 +81,7 @@ class ConnectorHost:
         max_tasks_of_connector: the worker's ``tasks.max.per.connector``.
         facts: has the sources of hosted connectors asked for the state of their logs, in whatever state a connector is.
         stop_seconds: how long a connector waits for the end of its last instance.
+        clock: of that wait.
     """
 
     def __init__(
@@ -100,7 +102,9 @@ class ConnectorHost:
         max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR,
         facts: FactsHost | None = None,
         stop_seconds: float = CONNECTOR_STOP_SECONDS,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._plugins = plugins
         self._statuses = statuses
         self._pool = pool
@@ -215,7 +219,7 @@ class ConnectorHost:
         line_logging.context.set(f"{name}|worker")
         started: Connector | None = None
         try:
-            if hosted.after is not None and not hosted.after.wait(self._stop_seconds):
+            if hosted.after is not None and not self._clock.wait(hosted.after, self._stop_seconds):
                 log.error(
                     "The last instance of connector %s has not stopped within %g s, and may still use what it holds. The next one starts "
                     "nevertheless",

@@ -134,6 +134,17 @@ class Launcher:
                 log.warning("The process of %s could not be forked (%s); it is started by itself", name, error)
         return spawn([*self._command, name])
 
+    def run(
+        self,
+        name: str,
+        start: Mapping[str, Any],
+        on_event: Callable[[Event], None],
+        forward: Callable[[str], None] | None = None,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> TaskProcess:
+        """Start a process and send it its ``start`` message; the arguments are those of `TaskProcess`. Raises OSError."""
+        return TaskProcess(lambda: self.launch(name), start, on_event, forward, redact)
+
     def close(self) -> None:
         """Fork no more; called when the tasks have ended."""
         if self._server is not None:

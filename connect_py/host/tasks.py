@@ -181,6 +181,7 @@ class TaskHost:
         ask: answers what an exactly-once task asks before it reads: ``fence``, then ``admit`` (`connect_py.task.main`). On the pool; raises
             ConnectError.
         restart_delays: seconds before each new start of a process that died without a word; after so many deaths in a row it has failed.
+        clock: monotonic seconds; those of the deadline of `close`.
     """
 
     def __init__(
@@ -201,7 +202,9 @@ class TaskHost:
         is_sure: Callable[[], bool] = lambda: True,
         ask: Callable[[str, TaskId], Mapping[str, Any]] = lambda question, task_id: {},
         restart_delays: Sequence[float] = RESTART_DELAYS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._ask = ask
         self._statuses = statuses
         self._pool = pool
@@ -309,7 +312,7 @@ class TaskHost:
         return all(task_id not in self._hosted or self._hosted[task_id].phase is _Phase.ENDED for task_id in task_ids)
 
     def close(self, deadline: float) -> None:
-        """Ask every process to end by `deadline` (`time.monotonic`); `is_closed` says when they have."""
+        """Ask every process to end by `deadline`; `is_closed` says when they have."""
         self._closing = deadline
         for task_id in list(self._hosted):
             self._reconcile(task_id)
@@ -351,7 +354,7 @@ class TaskHost:
                 if hosted.is_abandoned and hosted.spec.is_source:
                     hosted.process.kill()
                     return
-                left = self._stop_timeout if self._closing is None else max(0.1, self._closing - time.monotonic())
+                left = self._stop_timeout if self._closing is None else max(0.1, self._closing - self._clock())
                 hosted.process.stop(left)
             case _Phase.ENDED:
                 self._finished(task_id, hosted, ran=False)
@@ -408,7 +411,7 @@ class TaskHost:
 
     def _on_launched(self, task_id: TaskId, hosted: _Hosted, process: TaskProcess) -> None:
         hosted.process = process
-        hosted.launched = time.monotonic()
+        hosted.launched = self._clock()
         self._metrics.task_launched(task_id, process.pid)
         if hosted.phase is _Phase.LAUNCHING:  # its end may have been noticed first
             hosted.phase = _Phase.ALIVE
@@ -434,7 +437,7 @@ class TaskHost:
             return
         match event["type"]:
             case "state":
-                hosted.began_to_run = hosted.began_to_run or time.monotonic()
+                hosted.began_to_run = hosted.began_to_run or self._clock()
                 if hosted.phase in (_Phase.ALIVE, _Phase.LAUNCHING):
                     self._report(task_id, event["state"], None, hosted.spec.version)
             case "failed":
@@ -503,7 +506,7 @@ class TaskHost:
         self._reconcile(task_id)
 
     def _on_death(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
-        if hosted.launched and time.monotonic() - hosted.launched > _HEALTHY_SECONDS:
+        if hosted.launched and self._clock() - hosted.launched > _HEALTHY_SECONDS:
             hosted.deaths = 0
         if hosted.deaths < len(self._restart_delays):
             log.warning("The process of task %s-%d died (%s); it is started again", *task_id, end.describe())
@@ -534,7 +537,7 @@ class TaskHost:
         if ended:
             hosted.phase = _Phase.ENDED
         hosted.failed = True
-        ran = time.monotonic() - hosted.began_to_run if hosted.began_to_run else 0.0
+        ran = self._clock() - hosted.began_to_run if hosted.began_to_run else 0.0
         delay = hosted.restarts.failed(headline(trace), ran, datetime.datetime.now(datetime.UTC))
         self._report(task_id, "FAILED", trace, hosted.spec.version)
         if delay is not None:

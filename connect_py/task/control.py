@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from connect_py.api import JsonEncoding, SinkRecord, SourceOffset, SourcePartition, TopicPartition, TransactionContext
+from connect_py.clock import SYSTEM_CLOCK, Clock
 from connect_py.errors import FatalTaskError
 
 log = logging.getLogger(__name__)
@@ -37,9 +37,11 @@ class TaskControl:
 
     Args:
         paused: whether the task begins paused.
+        clock: of the deadline, and of all waits.
     """
 
-    def __init__(self, *, paused: bool = False) -> None:
+    def __init__(self, *, paused: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._changed = threading.Condition()
         self._paused = paused
         self._deadline: float | None = None
@@ -60,7 +62,7 @@ class TaskControl:
 
     @property
     def deadline(self) -> float:
-        """By when (`time.monotonic`) the task must have ended; infinite while it was not asked to."""
+        """By when, by the clock, the task must have ended; infinite while it was not asked to."""
         return float("inf") if self._deadline is None else self._deadline
 
     def stop(self, timeout_seconds: float) -> None:
@@ -68,7 +70,7 @@ class TaskControl:
         with self._changed:
             if self._deadline is not None:
                 return
-            self._deadline = time.monotonic() + timeout_seconds
+            self._deadline = self._clock.now() + timeout_seconds
             self._changed.notify_all()
             callbacks = list(self._on_stop)
         for callback in callbacks:
@@ -130,13 +132,13 @@ class TaskControl:
     def wait(self, seconds: float) -> bool:
         """Sleep, but no longer than until a stop; returns whether the task should end."""
         with self._changed:
-            self._changed.wait_for(lambda: self.is_stopping, seconds)
+            self._clock.wait_for(self._changed, lambda: self.is_stopping, seconds)
             return self.is_stopping
 
     def wait_while_paused(self, seconds: float) -> None:
         """Sleep, but no longer than until a resume or a stop."""
         with self._changed:
-            self._changed.wait_for(lambda: self.is_stopping or not self._paused, seconds)
+            self._clock.wait_for(self._changed, lambda: self.is_stopping or not self._paused, seconds)
 
     def wait_for_start(self, report: Report) -> bool:
         """Wait: a task that begins paused says so and is started when it is resumed. Returns whether to start it: False after a stop."""

@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from connect_py.clock import SYSTEM_THREADS, Threads
+
 #: Lines sent in the time of one lease: some may be late.
 _LINES_PER_LEASE = 5
 
@@ -46,20 +48,24 @@ class Leases:
 
     Args:
         seconds: that a task runs on without a word.
-        until: until when this worker may let tasks run, by `now`; it may be over.
+        until: until when this worker may let tasks run, by the clock; it may be over.
+        threads: makes the thread.
+        clock: of leases.
     """
 
-    def __init__(self, seconds: float, until: Callable[[], float]) -> None:
+    def __init__(
+        self, seconds: float, until: Callable[[], float], *, threads: Threads = SYSTEM_THREADS, clock: Callable[[], float] = now
+    ) -> None:
+        self._threads, self._clock = threads, clock
         self._every = seconds / _LINES_PER_LEASE
         self._until = until
         self._lock = threading.Lock()
         self._processes: list[Leased] = []
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
     def start(self) -> None:
         """Begin to send."""
-        self._thread.start()
+        self._threads.start("leases", self._run)
 
     def stop(self) -> None:
         """Send nothing more; tasks that run end when their lease does."""
@@ -68,7 +74,7 @@ class Leases:
     @property
     def is_sure(self) -> bool:
         """Whether the worker knows that its work is its own."""
-        return not self._ended.is_set() and self._until() > now()
+        return not self._ended.is_set() and self._until() > self._clock()
 
     def add(self, process: Leased) -> None:
         """Keep a process running from now on."""
@@ -77,7 +83,7 @@ class Leases:
         self._extend([process])
 
     def _run(self) -> None:
-        while not self._ended.wait(self._every):
+        while not self._threads.wait(self._ended, self._every):
             with self._lock:
                 self._processes = living = [process for process in self._processes if process.is_alive]
             self._extend(living)

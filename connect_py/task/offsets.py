@@ -103,6 +103,7 @@ class OffsetCommitter:
     Args:
         interval_seconds: time between two commits (``offset.flush.interval.ms``).
         metrics: where commits are counted.
+        clock: monotonic seconds; those of the deadline of `finish`.
     """
 
     #: Kafka must hold all records of the offsets before these are written.
@@ -115,16 +116,18 @@ class OffsetCommitter:
         writer: OffsetWriter,
         interval_seconds: float,
         metrics: TaskMetrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._task = task
         self._submitted = submitted
         self._writer = writer
         self._interval = interval_seconds
-        self._next = time.monotonic() + interval_seconds
+        self._next = self._clock() + interval_seconds
         self._waiting: _Offsets = {}
         self._writing: _Offsets | None = None
         self._written: list[tuple[SourcePartition, SourceOffset]] = []
-        self._metrics = metrics or TaskMetrics()
+        self._metrics = metrics or TaskMetrics(clock=clock)
         self._began = 0.0
         self._is_milestone = False
         self._failing_since: float | None = None
@@ -151,11 +154,11 @@ class OffsetCommitter:
 
     def is_due(self) -> bool:
         """Return whether it is time to `commit`."""
-        return time.monotonic() >= self._next or (self._is_milestone and self._writing is None)
+        return self._clock() >= self._next or (self._is_milestone and self._writing is None)
 
     def commit(self) -> None:
         """Begin to write what is committable; what is being written comes first."""
-        self._next = time.monotonic() + self._interval
+        self._next = self._clock() + self._interval
         self._is_milestone = self._is_milestone and self._writing is not None
         self._begin()
 
@@ -171,10 +174,10 @@ class OffsetCommitter:
             self._begin()
             if self._writing is None:
                 return not self._waiting
-            while self._writing is not None and time.monotonic() < deadline:
-                self._writer.serve(min(0.1, max(0.0, deadline - time.monotonic())))
+            while self._writing is not None and self._clock() < deadline:
+                self._writer.serve(min(0.1, max(0.0, deadline - self._clock())))
             self._tell_task()
-            if self._writing is not None or time.monotonic() >= deadline:
+            if self._writing is not None or self._clock() >= deadline:
                 return False
 
     def _begin(self) -> None:
@@ -183,19 +186,19 @@ class OffsetCommitter:
         if not self._waiting or self._writing is not None:
             return
         self._writing, self._waiting = self._waiting, {}
-        self._began = time.monotonic()
+        self._began = self._clock()
         self._writer.write(list(self._writing.values()), self._done)
 
     def _done(self, error: Exception | None) -> None:
         batch, self._writing = self._writing or {}, None
-        self._metrics.commit(time.monotonic() - self._began, succeeded=error is None)
+        self._metrics.commit(self._clock() - self._began, succeeded=error is None)
         if error is None:
             if self._failing_since is not None:
-                log.info("Offsets are committed again, after %.0f s", time.monotonic() - self._failing_since)
+                log.info("Offsets are committed again, after %.0f s", self._clock() - self._failing_since)
                 self._failing_since = None
             self._written += batch.values()
             return
-        self._failing_since = self._failing_since or time.monotonic()
+        self._failing_since = self._failing_since or self._clock()
         for key, entry in batch.items():
             self._waiting.setdefault(key, entry)
         log.warning("Offsets could not be committed; they are kept and tried again with the next commit: %s", error)

@@ -77,6 +77,7 @@ class SourceTaskLoop:
         send_errors: decides about records that Kafka refuses.
         flush_timeout_seconds: how long the last commit of a failed task may take.
         metrics: where polls and writes are counted.
+        clock: monotonic seconds; those of the control's deadline.
     """
 
     def __init__(
@@ -94,7 +95,9 @@ class SourceTaskLoop:
         delivery_error: Callable[[Any, str, int], ConnectError],
         flush_timeout_seconds: float = 5.0,
         metrics: SourceMetrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._task = task
         self._chain = chain
         self._producer = producer
@@ -112,8 +115,8 @@ class SourceTaskLoop:
         self._topics: set[str] = set()
         self._unreported: list[tuple[str, Submission]] = []
         self._await_until = 0.0
-        self._metrics = metrics or SourceMetrics()
-        self._flush_policy = FlushPolicy(task, producer)
+        self._metrics = metrics or SourceMetrics(clock=clock)
+        self._flush_policy = FlushPolicy(task, producer, clock)
 
     def run(self, config: Mapping[str, str], context: SourceContext) -> None:
         """Start the task, run it until it is asked to stop, commit, close.
@@ -136,7 +139,7 @@ class SourceTaskLoop:
         except TaskStopped:
             self._drain(self._control.deadline)
         except BaseException:
-            self._drain(min(self._control.deadline, time.monotonic() + self._flush_timeout), failed=True)
+            self._drain(min(self._control.deadline, self._clock() + self._flush_timeout), failed=True)
             raise
         finally:
             self._is_over = True
@@ -163,7 +166,7 @@ class SourceTaskLoop:
             self._await_new_topics()
 
     def _poll(self) -> Sequence[SourceRecord] | EncodedBatch | None:
-        began = time.monotonic()
+        began = self._clock()
         try:
             batch = self._task.poll()
         except RetriableError as error:
@@ -176,7 +179,7 @@ class SourceTaskLoop:
             log.info("The source can be read again.")
             self._retry_delay = 0.0
         if batch is not None:
-            self._metrics.polled(len(batch.rows if isinstance(batch, EncodedBatch) else batch), time.monotonic() - began)
+            self._metrics.polled(len(batch.rows if isinstance(batch, EncodedBatch) else batch), self._clock() - began)
         return batch
 
     def _serve(self) -> None:
@@ -196,14 +199,14 @@ class SourceTaskLoop:
 
     def _settle(self) -> None:
         """Wait until Kafka has taken or refused all that was sent: for a moment, if it answers. Raises what a delivery failed with."""
-        waited = time.monotonic()
+        waited = self._clock()
 
         def goes_on() -> bool:
             nonlocal waited
             self._raise_failure()
-            if time.monotonic() - waited >= _KEEP_ALIVE_SECONDS:
+            if self._clock() - waited >= _KEEP_ALIVE_SECONDS:
                 self._while_waiting()
-                waited = time.monotonic()
+                waited = self._clock()
             return not self._control.is_stopping
 
         self._empty(goes_on)
@@ -386,10 +389,10 @@ class SourceTaskLoop:
     def _drain(self, deadline: float, *, failed: bool = False) -> None:
         """Wait for acknowledgements, then commit what Kafka holds; a quarter of the time is kept for the commit. A failure here never hides
         the one that ended the task."""
-        now = time.monotonic()
+        now = self._clock()
         acknowledged_by = now + (deadline - now) * 0.75
         try:
-            self._empty(lambda: time.monotonic() < acknowledged_by)
+            self._empty(lambda: self._clock() < acknowledged_by)
             stored = self._offsets.finish(deadline, failed=failed)
             self._report(self._metrics.message())
         except Exception:
@@ -414,7 +417,7 @@ class SourceTaskLoop:
             self._make_sure_of(topic)
             self._topics.add(topic)
             self._unreported.append((topic, submission))
-            self._await_until = time.monotonic() + _NEW_TOPIC_SECONDS
+            self._await_until = self._clock() + _NEW_TOPIC_SECONDS
 
     def _make_sure_of(self, topic: str) -> None:
         """Wait for a topic as for room in the producer's queue: a cluster that does not answer is no failure."""
@@ -435,7 +438,7 @@ class SourceTaskLoop:
         self._unreported = []
 
     def _await_new_topics(self) -> None:
-        self._empty(lambda: self._send_errors.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping)
+        self._empty(lambda: self._send_errors.failure is None and self._clock() < self._await_until and not self._control.is_stopping)
 
 
 def _metadata(message: Any) -> RecordMetadata:

@@ -32,6 +32,7 @@ from typing import Any, Generic, TypeVar
 
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
+from connect_py.clock import SYSTEM_CLOCK, Clock
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, PendingRows, Tuning
 from connectors.engine.config import ParsedConfig
@@ -68,6 +69,8 @@ class SourceServices(ABC, Generic[R]):
         watermarks: marks a chunk's position in the log; None when the connector is not configured for incremental snapshots.
         hooks: points for races, in tests.
         tuning: sizes and delays.
+        clock: of heartbeats, of the polls of signals and of chunks.
+        machine: makes the incremental snapshot.
 
     Attributes:
         pending: records that wait for a batch.
@@ -87,6 +90,9 @@ class SourceServices(ABC, Generic[R]):
         watermarks: Watermarks | None,
         hooks: SnapshotHooks | None = None,
         tuning: Tuning = DEFAULT_TUNING,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        machine: type[IncrementalSnapshot[R]] = IncrementalSnapshot,
     ) -> None:
         self._query = config.raw.get("heartbeat.action.query")
         self.pending = PendingRows(tuning.batch_rows)
@@ -94,11 +100,11 @@ class SourceServices(ABC, Generic[R]):
         encoding = context.encoding
         notifier = Notifier(open_notification_channels(config, context, self.pending.add))
         self.events = InitialEvents(config.topic_prefix, notifier)
-        self.heartbeat = Heartbeat(config.seconds("heartbeat.interval.ms"), naming, encoding)
+        self.heartbeat = Heartbeat(config.seconds("heartbeat.interval.ms"), naming, encoding, clock.now)
         self.monitor = TransactionMonitor(naming, encoding) if config.flag("provide.transaction.metadata") else None
         self.incremental: IncrementalSnapshot[R] | None = None
         if watermarks is not None:
-            self.incremental = IncrementalSnapshot(
+            self.incremental = machine(
                 reader,
                 watermarks,
                 chunk_size=config.number("incremental.snapshot.chunk.size"),
@@ -107,6 +113,7 @@ class SourceServices(ABC, Generic[R]):
                 tell=IncrementalEvents(config.topic_prefix, notifier),
                 watch=self.watch,
                 hooks=hooks,
+                clock=clock.now,
                 pauses=tuning.chunk_pauses,
             )
         signal_table = config.raw.get("signal.data.collection", "").replace('"', "").strip()
@@ -122,7 +129,7 @@ class SourceServices(ABC, Generic[R]):
         self._processor = SignalProcessor({**actions, **self.actions()})
         self.signal: Callable[[SignalRecord], None] = self._processor.process
         self._takes_rest = accepts_rest(config)
-        self._inbox = SignalInbox(open_channels(config, context.connector), config.seconds("signal.poll.interval.ms"))
+        self._inbox = SignalInbox(open_channels(config, context.connector), config.seconds("signal.poll.interval.ms"), clock.now)
 
     # -- what a connector gives --------------------------------------------------------------------------------------------------------
 

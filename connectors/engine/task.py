@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.record import EncodedRow
+from connect_py.clock import SYSTEM_CLOCK, Clock
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.config import ParsedConfig
@@ -189,6 +190,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     Args:
         hooks: called around an incremental snapshot's watermarks, for tests that put races there.
         tuning: sizes and delays.
+        clock: of retries, delays and waits.
 
     Attributes:
         passing: failures after which a new start is tried; all others end the task.
@@ -200,20 +202,22 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     _backoff: Backoff
 
-    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._hooks = hooks
         self._tuning = tuning
         self._stop = threading.Event()
         self._state = State.CONNECT
         self._not_before = 0.0
-        self._outage = Outage()
+        self._outage = Outage(clock.now)
         self._maybe_services: S | None = None
         self._partition: dict[str, str] = {}
         self._position: P | None = None
         self._processors: PostProcessors | None = None
         self._headers: tuple[tuple[str, str], ...] = ()
         # until `start` knows the names: a start that is refused is closed too
-        self._snapshot_metrics, self._streaming_metrics = SnapshotMetrics("", ""), StreamingMetrics("", "")
+        self._snapshot_metrics = SnapshotMetrics("", "", clock=clock.now)
+        self._streaming_metrics = StreamingMetrics("", "", clock=clock.now)
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
@@ -221,9 +225,9 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         """Return the next batch; see `SourceTask.poll`."""
         if self._stop.is_set():
             return None
-        pause = max(self._pause(), self._not_before - time.monotonic())
+        pause = max(self._pause(), self._not_before - self._clock.now())
         if pause > 0:
-            self._stop.wait(min(pause, IDLE_SECONDS))
+            self._clock.wait(self._stop, min(pause, IDLE_SECONDS))
             return None
         try:
             batch = self._step()
@@ -345,12 +349,13 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             bean: as metrics call it.
         """
         queue = config.number("max.queue.size")
-        self._snapshot_metrics = SnapshotMetrics(bean, config.topic_prefix, queue)
-        self._streaming_metrics = StreamingMetrics(bean, config.topic_prefix, queue)
+        self._snapshot_metrics = SnapshotMetrics(bean, config.topic_prefix, queue, self._clock.now)
+        self._streaming_metrics = StreamingMetrics(bean, config.topic_prefix, queue, self._clock.now)
         if config.flag("extended.headers.enabled"):
             self._headers = context_headers(config.topic_prefix, context.task, connector, new_run_id())
         self._processors = PostProcessors.make(config.raw, context.encoding)
-        self._backoff = Backoff(config.seconds("retriable.restart.connector.wait.ms"), config.number("errors.max.retries"))
+        pause, attempts = config.seconds("retriable.restart.connector.wait.ms"), config.number("errors.max.retries")
+        self._backoff = Backoff(pause, attempts, self._clock.now)
 
     @property
     def _services(self) -> S:
@@ -380,7 +385,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         if self._services.blocking:
             self._begin_blocking(self._services.blocking.popleft())
         else:
-            self._stop.wait(IDLE_SECONDS)
+            self._clock.wait(self._stop, IDLE_SECONDS)
         return self._batch(None)
 
     def _read_snapshot(self) -> EncodedBatch | None:

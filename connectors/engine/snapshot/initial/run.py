@@ -386,6 +386,7 @@ class SnapshotPipeline(Generic[T, R]):
         keeps_progress: whether offsets hold what is done: without a stream after it, chunks of different times would never become one
             state, and a blocking snapshot is not taken again.
         chunk_rows: rows of a chunk.
+        clock: monotonic seconds, for reports.
 
     Attributes:
         names, reader: as given.
@@ -409,7 +410,9 @@ class SnapshotPipeline(Generic[T, R]):
         estimates: Mapping[str, int | None],
         keeps_progress: bool,
         chunk_rows: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._source = source
         self.reader = reader
         self._chunks = chunks
@@ -422,7 +425,7 @@ class SnapshotPipeline(Generic[T, R]):
         self._chunk_rows = chunk_rows
         self._counts: dict[str, int] = {}
         self._rows_sent = self._stored_rows = 0
-        self._started = self._reported = time.monotonic()
+        self._started = self._reported = self._clock()
         self._next = self._batches()
         self.current = "the tables"
         self.finished = False
@@ -492,12 +495,12 @@ class SnapshotPipeline(Generic[T, R]):
             self._source.stored(text)
         if self.is_milestone:
             self._stored_rows = self._rows_sent
-        if time.monotonic() - self._reported > REPORT_SECONDS and not self.finished:
-            self._reported = time.monotonic()
+        if self._clock() - self._reported > REPORT_SECONDS and not self.finished:
+            self._reported = self._clock()
             log.info("Snapshot: %d rows so far, now reading %s", self._rows_sent, self.current)
         return records
 
     def _completed(self) -> None:
         self._metrics.end("completed")
         self._events.completed()
-        log.info("Snapshot finished: %d rows in %.1f s", self._rows_sent, time.monotonic() - self._started)
+        log.info("Snapshot finished: %d rows in %.1f s", self._rows_sent, self._clock() - self._started)

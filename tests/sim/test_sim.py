@@ -1,0 +1,74 @@
+"""Simulations: what a run may never show, over seeds that nobody chose, and over those that once found something."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.seeds import seeds, size
+from tests.sim.bugs import BUGS
+from tests.sim.runs import WORLDS, run, shortest
+
+#: Seeds of a world: in the short run, and in `make test-long` (20,000 of all).
+COUNTS = {"source": (200, 20_000)}
+
+#: How many seeds a planted bug may take to be found.
+MOST = 2_000
+
+
+@pytest.fixture(autouse=True)
+def _quietly() -> Iterator[None]:
+    """The product logs each fault; a million lines say nothing."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def check(seed: int, world: str) -> None:
+    """Run a seed; a failure shows the steps of the shortest run that fails so."""
+    outcome = run(seed, world)
+    if outcome.violation:
+        steps = "\n".join(shortest(outcome).story)
+        pytest.fail(f"{outcome.violation}\npython -m tests.sim --world {world} --from {seed} --seeds 1\n{steps}", pytrace=False)
+
+
+@pytest.mark.parametrize("world", sorted(WORLDS))
+def test_no_seed_breaks_a_rule(world: str) -> None:
+    short, _ = COUNTS[world]
+    for seed in seeds(short):
+        check(seed, world)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("world", sorted(WORLDS))
+def test_none_of_many_seeds_breaks_a_rule(world: str) -> None:
+    short, long = COUNTS[world]
+    for seed in range(size("SIM_SEEDS", short, long)):
+        check(seed, world)
+
+
+def test_a_seed_is_the_same_run_again() -> None:
+    for world in sorted(WORLDS):
+        for seed in seeds(3):
+            assert run(seed, world).story == run(seed, world).story
+
+
+@pytest.mark.parametrize("bug", ["acknowledge-early", "event-on-both-sides", "other-windows-mark"])
+def test_a_planted_bug_is_found_at_once(bug: str) -> None:
+    assert found(bug, 60) is not None
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_all_planted_bugs_but_one_are_found_within_two_thousand_seeds() -> None:
+    first = {bug: found(bug, MOST) for bug in BUGS}
+    assert len(first) >= 12
+    assert sum(seed is None for seed in first.values()) <= 1, first
+
+
+def found(bug: str, most: int) -> int | None:
+    """Return the first seed that finds a planted bug."""
+    return next((seed for seed in range(most) if run(seed, bug=bug).violation), None)
