@@ -250,6 +250,7 @@ class Membership:
         self._began_round: float | None = None
         # of the client's thread
         self._offered: ClusterConfig | None = None
+        self._claimed = Allocation()
         self._revokes = False
         self._members = 0
         self._ahead: list[str] = []
@@ -556,6 +557,7 @@ class Membership:
             self._allocation = Allocation()
         self._is_alone = received.leader == joined.member_id and self._members == 1
         self._leader_is_ours = joined.assignment.endswith(_OURS)
+        has_lost = not frozenset(self._claimed) <= frozenset(self._allocation).union(received.revoked)
         self._allocation, self._received = merge(self._allocation, received, protocol), received
         given = Share(
             protocol,
@@ -580,7 +582,8 @@ class Membership:
             running = frozenset(self._share.work)
             self._share = replace(given, work=Allocation.of(item for item in self._allocation if item in running))
             self._changed.notify_all()
-        if not self._is_in_step(given, received):
+        # the client forgets what was asked of it during a round: a lease that ended after this worker had said what it runs
+        if has_lost or not self._is_in_step(given, received):
             self.rejoin()
             return
         with self._changed:
@@ -706,6 +709,7 @@ class Membership:
         assert self._work is not None
         self._assignor.forget_owners()
         self._offered = snapshot = self._work.snapshot()
+        self._claimed = self._allocation
         state = WorkerState(self._url, snapshot.offset, self._allocation, self._received, self._details)
         return [(str(protocol), encode_metadata(state, protocol)) for protocol in self._preferred.offered]
 

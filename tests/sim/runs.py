@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tests.sim.bugs import BUGS
 from tests.sim.chance import Chance, Violation, shrunk
+from tests.sim.cluster import ClusterPieces, ClusterWorld
 from tests.sim.source import Pieces, SourceWorld
 
 
@@ -35,7 +36,11 @@ def _source(chance: Chance, bug: str | None) -> None:
     SourceWorld(chance, BUGS[bug].pieces() if bug else Pieces()).run()
 
 
-WORLDS: dict[str, Callable[[Chance, str | None], None]] = {"source": _source}
+def _cluster(chance: Chance, bug: str | None) -> None:
+    ClusterWorld(chance, BUGS[bug].pieces() if bug else ClusterPieces()).run()
+
+
+WORLDS: dict[str, Callable[[Chance, str | None], None]] = {"source": _source, "cluster": _cluster}
 
 
 def run(seed: int, world: str | None = None, bug: str | None = None, spared: frozenset[int] = frozenset()) -> Outcome:

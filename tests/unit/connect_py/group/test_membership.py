@@ -52,6 +52,7 @@ class Broker:
         self.heard_ago: float | None = 0.0
         self.last_heard = 0.0
         self.is_closed = False
+        self.has_sent_join = False
         self._handler: GroupHandler | None = None
         self._wants = threading.Event()
         self._wants.set()
@@ -94,6 +95,9 @@ class Broker:
             threading.Event().wait(0.01)
             return None
         self._wants.clear()
+        if self.has_sent_join:
+            self.has_sent_join = False
+            return self.joined.pop(0)
         self.offered.append(decode_metadata(dict(self.handler.offers())["sessioned"]))
         return self.joined.pop(0)
 
@@ -446,3 +450,22 @@ def test_a_lease_is_the_session_but_for_a_heartbeat() -> None:
     assert GroupTimings.parse({}).lease_seconds == 7
     assert GroupTimings.parse({"session.timeout.ms": "3000", "heartbeat.interval.ms": "1000"}).lease_seconds == 2
     assert GroupTimings.parse({"session.timeout.ms": "3500"}).lease_seconds == 1.75
+
+
+def test_a_lease_that_ends_in_a_round_calls_for_another_round(member: Member) -> None:
+    """The leader divides the work by what each said when the round began. A worker that has lost its work since must say so."""
+    member.broker.give(1, assigned("c", C0))
+    member.start()
+    member.runs("c", C0)
+    member.broker.rejoin()
+    claims = decode_metadata(dict(member.broker.handler.offers())["sessioned"])
+    assert set(claims.allocation) == {"c", C0}
+    member.broker.has_sent_join = True
+    member.clock.ahead = 100.0
+    eventually(lambda: member.herder.abandoned == 1, "the end of the lease")
+    member.broker.heard_ago = -100.0
+    member.broker.give(2, assigned())
+    eventually(lambda: not member.broker.joined and member.broker.needs_join, "another round")
+    member.broker.give(3, assigned("c", C0))
+    member.runs("c", C0)
+    assert not member.broker.offered[-1].allocation
