@@ -3,6 +3,7 @@ them says nothing of the bugs that it does not find either (`tests/sim/test_bugs
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from typing import Any
 
 from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.api.storage import OffsetWriter
+from connect_py.errors import RetriableError
+from connect_py.group.membership import Membership
+from connect_py.group.protocol import Allocation
+from connect_py.herder.applier import Applier
 from connect_py.task.offsets import OffsetCommitter, Submission, SubmittedRecords
 from connectors.engine.java_object import StoredKey, encode_key
 from connectors.engine.services import Fields
@@ -17,8 +22,10 @@ from connectors.engine.signal.taps import Taps
 from connectors.engine.snapshot.incremental.contract import Watermarks
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
 from connectors.engine.snapshot.incremental.offset import PREFIX
+from tests.sim.cluster import ClusterPieces
 from tests.sim.connector import Row
 from tests.sim.source import Pieces
+from tests.sim.topics import SimConfigStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Bug:
     """
 
     rule: str
-    pieces: Callable[[], Pieces]
+    pieces: Callable[[], Any]
     world: str = "source"
 
 
@@ -326,6 +333,82 @@ class NotRestored(Pieces):
     machine = _Forgetful
 
 
+# -- groups --------------------------------------------------------------------------------------------------------------------------------
+
+
+class _KeepsLease(Membership):
+    def lease_until(self) -> float:
+        return 1e11
+
+
+class LeaseKept(ClusterPieces):
+    membership = _KeepsLease
+
+
+class _HoldsNothing(Membership):
+    def hold(self) -> None:
+        pass
+
+    def release(self) -> None:
+        self.rejoin()
+
+
+class NotHeld(ClusterPieces):
+    membership = _HoldsNothing
+
+
+class _DoesNotWait(Applier):
+    def revoke(self, work: Allocation) -> threading.Event:
+        super().revoke(work)
+        done = threading.Event()
+        done.set()
+        return done
+
+
+class RevocationNotAwaited(ClusterPieces):
+    applier = _DoesNotWait
+
+
+class _KeepsAll(Applier):
+    def abandon(self) -> None:
+        pass
+
+
+class LostKept(ClusterPieces):
+    applier = _KeepsAll
+
+
+class _StubbornConfigs(SimConfigStore):
+    """Writes again, by itself, the task configurations that could not be written."""
+
+    _failed: tuple[str, Sequence[Mapping[str, str]]] | None = None
+
+    def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
+        try:
+            super().put_task_configs(connector, configs)
+        except RetriableError:
+            self._failed = connector, configs
+            raise
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            super().put_task_configs(*failed)
+
+
+class OldConfigurationRetried(ClusterPieces):
+    configs = _StubbornConfigs
+
+
+class _DeafToSets(Applier):
+    """A new set of tasks stops none of the old ones."""
+
+    def on_task_configs(self, connector: str) -> None:
+        self.assignment.rejoin()
+
+
+class OldTasksKept(ClusterPieces):
+    applier = _DeafToSets
+
+
 BUGS: Mapping[str, Bug] = {
     "offset-before-flush": Bug("an offset is stored before Kafka holds the records before it", OffsetBeforeFlush),
     "offset-past-refused": Bug("an offset is stored although a record before it was refused", OffsetPastRefused),
@@ -341,5 +424,13 @@ BUGS: Mapping[str, Bug] = {
     "other-windows-mark": Bug("a high watermark of an earlier run closes the window", OtherWindowsMark),
     "structure-ignored": Bug("rows of the old structure follow those of the new one", StructureIgnored),
     "progress-in-open-window": Bug("the offset says that rows were sent that wait for their high watermark", ProgressInOpenWindow),
+    "lease-kept": Bug("a worker that is cut off from its group lets its tasks run on", LeaseKept, "cluster"),
+    "not-held": Bug("a worker joins a round before the tasks of an old set have ended", NotHeld, "cluster"),
+    "revocation-not-awaited": Bug("work is given away before it has ended", RevocationNotAwaited, "cluster"),
+    "lost-kept": Bug("a worker that has lost its lease goes on as if it had its work", LostKept, "cluster"),
+    "old-configuration-retried": Bug(
+        "task configurations that could not be stored are stored over newer ones", OldConfigurationRetried, "cluster"
+    ),
+    "old-tasks-kept": Bug("a new set of tasks leaves the old ones running", OldTasksKept, "cluster"),
     "not-restored": Bug("after a lost connection the snapshot does not go back to the offset of the last batch", NotRestored),
 }

@@ -100,6 +100,7 @@ class ClusterPieces:
     membership: type[Membership] = Membership
     applier: type[Applier] = Applier
     assignor: type[Assignor] = Assignor
+    configs: type[SimConfigStore] = SimConfigStore
 
 
 class SimProcess:
@@ -246,7 +247,7 @@ class Worker:
         self.owner = Owner(f"w{number}.{world.lives}")
         self.threads = threads = FiberThreads(fibers, self.owner)
         config = worker_config(world.delay_ms)
-        self.configs = SimConfigStore(world.config_topic, self.owner, lambda: world.interrupted(self))
+        self.configs = world.pieces.configs(world.config_topic, self.owner, lambda: world.interrupted(self))
         self.statuses = SimStatusStore(world.status_topic, fibers)
         client_id = f"connect-w{number}:1"
         self.client = SimGroupClient(world.coordinator, fibers, threads, self.owner, world.chance, client_id)
@@ -468,8 +469,15 @@ class ClusterWorld:
         running = [process for process in self.processes if process.state in ("running", "paused")]
         tasks = [process.task for process in running]
         wanted: list[tuple[str, int]] = []
+        hidden: set[str] = set()
         for name, config in snapshot.connectors.items():
             target = snapshot.target_state(name)
+            views = {tuple(each.configs.snapshot().tasks(name)) for each in self.workers.values()}
+            if target is not TargetState.STARTED and len(views) > 1:
+                # compaction took the configuration that a set of tasks was made of, or half of a set: who has read the topic since sees no
+                # tasks until the resume, as with Kafka Connect (KAFKA-16838)
+                hidden.add(name)
+                continue
             # a connector that rests divides its work when it is resumed
             numbers = range(int(config["n"])) if target is TargetState.STARTED else snapshot.tasks(name)
             if target is TargetState.STOPPED and numbers:
@@ -491,6 +499,7 @@ class ClusterWorld:
                 owner = next((process.worker.number for process in running if process.task == (name, number)), None)
                 if task is None or task.state != shown or task.worker_id != f"w{owner}:1":
                     return f"task {name}-{number} shows {task and (task.state, task.worker_id)}, not {shown} on w{owner}:1"
+        tasks = [task for task in tasks if task[0] not in hidden]
         if sorted(tasks) != sorted(wanted):
             return f"tasks {sorted(tasks)} run, and {sorted(wanted)} are configured"
         return None

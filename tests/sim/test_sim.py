@@ -14,6 +14,9 @@ from tests.sim.runs import WORLDS, run, shortest
 #: Seeds of a world: in the short run, and in `make test-long` (20,000 of all). A seed of a cluster takes ten times the CPU of a source's.
 COUNTS = {"source": (200, 19_000), "cluster": (10, 1_000)}
 
+#: Seeds that found something, by the behaviour that was mended. Worlds change, and their seeds with them: each has an ordinary test, too.
+FOUND = {"a lease that ends in a round calls for another round": ("cluster", 1)}
+
 #: How many seeds a planted bug may take to be found.
 MOST = 2_000
 
@@ -48,6 +51,12 @@ def test_none_of_many_seeds_breaks_a_rule(world: str) -> None:
     short, long = COUNTS[world]
     for seed in range(size("SIM_SEEDS", short, long)):
         check(seed, world)
+
+
+@pytest.mark.parametrize("behaviour", sorted(FOUND))
+def test_what_a_seed_has_found_stays_mended(behaviour: str) -> None:
+    world, seed = FOUND[behaviour]
+    check(seed, world)
 
 
 def test_a_seed_is_the_same_run_again() -> None:
