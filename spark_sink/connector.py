@@ -32,8 +32,18 @@ class SparkLakehouseSink(SinkConnector):
     def config_def(cls) -> ConfigDef:
         return configuration.CONFIG_DEF
 
+    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check what `check_config` checks, and that Spark and Java are installed."""
+        values = self.check_config(config)
+        try:
+            jars.pyspark_home()
+            jars.java()
+        except ConfigError as error:
+            _add_error(values, config, "lakehouse.spark.master", str(error))
+        return values
+
     def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Check what the definition says, and that both spellings agree, nothing is misspelt, and Spark and Java are installed."""
+        """Check what the definition says, and that both spellings agree and nothing is misspelt."""
         renamed, errors = configuration.without_aliases(config)
         errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
         values = configuration.CONFIG_DEF.validate(renamed)
@@ -43,17 +53,8 @@ class SparkLakehouseSink(SinkConnector):
                 configuration.parse({name: value for name, value in config.items() if value is not None})
             except ConfigError as error:
                 errors["lakehouse.catalog"] = str(error)
-        try:
-            jars.pyspark_home()
-            jars.java()
-        except ConfigError as error:
-            errors["lakehouse.spark.master"] = str(error)
-        by_name = {value.name: value for value in values}
         for name, message in errors.items():
-            if name not in by_name:
-                by_name[name] = ConfigValue(name, config.get(name))
-                values.append(by_name[name])
-            by_name[name].errors.append(message)
+            _add_error(values, config, name, message)
         return values
 
     def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
@@ -75,3 +76,11 @@ class SparkLakehouseSink(SinkConnector):
         """Change the tables' watermarks, which hold the offsets, in a process of its own with Spark in it (`spark_sink.offsets`)."""
         offsets_of_tables.alter({name: value for name, value in config.items() if value is not None}, offsets)
         return True
+
+
+def _add_error(values: list[ConfigValue], config: Mapping[str, str | None], name: str, message: str) -> None:
+    value = next((each for each in values if each.name == name), None)
+    if value is None:
+        value = ConfigValue(name, config.get(name))
+        values.append(value)
+    value.errors.append(message)

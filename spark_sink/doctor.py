@@ -1,4 +1,4 @@
-"""The doctor of the lakehouse sink: what its machine lacks. Java, Spark and the properties are a matter of validation.
+"""The doctor of the lakehouse sink: what its machine lacks. The properties are a matter of validation.
 
 Catalogs and object stores are not looked at: only Spark can log in there as the sink will, and it takes seconds to start.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from connect_py.api.doctor import Diagnosis, Finding, Person
+from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import parse
 from spark_sink.spark import jars
 
@@ -26,11 +27,13 @@ class Facts:
     """What the doctor has seen of the machine.
 
     Attributes:
+        missing: what is said of Java or Spark, where one of them is not installed.
         jars: where the sink's libraries have to be, and whether they are there; None where the configuration names its own.
         scratch: where Spark spills, and how many bytes are free there.
         warehouse: a warehouse on this machine, and whether it can be written to; None for another.
     """
 
+    missing: str | None
     jars: tuple[Path, bool] | None
     scratch: tuple[Path, int]
     warehouse: tuple[Path, bool] | None
@@ -48,7 +51,14 @@ def read_facts(config: Mapping[str, str]) -> Facts:
     folder = jars.cached(jars.SINK_JARS, "spark-sink")
     scratch = Path(parsed.spark_conf.get("spark.local.dir", "").split(",")[0] or tempfile.gettempdir())
     warehouse = _local(parsed.catalog.get("warehouse", ""))
+    try:
+        jars.pyspark_home()
+        jars.java()
+        missing = None
+    except ConfigError as error:
+        missing = str(error)
     return Facts(
+        missing,
         None if parsed["spark.jars"] else (folder, folder.is_dir()),
         (scratch, shutil.disk_usage(_existing(scratch)).free),
         None if warehouse is None else (warehouse, os.access(_existing(warehouse), os.W_OK)),
@@ -68,6 +78,10 @@ def _existing(path: Path) -> Path:
 
 def findings(facts: Facts) -> Iterator[Finding]:
     """Return all that is wrong with the machine."""
+    if facts.missing is not None:
+        yield Finding(
+            "sink.java", facts.missing, "No task of a lakehouse sink can start.", Person.YOU, advice="Install it, and restart the worker."
+        )
     if facts.jars is not None and not facts.jars[1]:
         yield Finding(
             "sink.jars",

@@ -59,6 +59,7 @@ class Connector(ABC):
             names. The worker warns of others.
         client_prefixes: beginnings of names whose rest is a setting of a Kafka client of the connector's own, such as ``mine.kafka.``.
             The worker's policy for client overrides applies to these as to ``consumer.override.``.
+        without_effect: property → why the connector accepts it and does nothing with it, for `connect-py check`.
     """
 
     java_name: ClassVar[str]
@@ -66,6 +67,7 @@ class Connector(ABC):
     version: ClassVar[str]
     open_prefixes: ClassVar[tuple[str, ...]] = ()
     client_prefixes: ClassVar[tuple[str, ...]] = ()
+    without_effect: ClassVar[Mapping[str, str]] = {}
     context: ConnectorContext
 
     def initialize(self, context: ConnectorContext) -> None:

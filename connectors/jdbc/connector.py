@@ -28,8 +28,8 @@ class JdbcSinkConnector(UniformSinkConnector):
         """Return the definition of every property."""
         return DEFINITION
 
-    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Check each property by itself, and what two of them say together. No server is asked."""
+    def check_config(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check each property by itself, and what two of them say together."""
         found = DEFINITION.validate(config)
         by_name = {value.name: value for value in found}
         for name, message in problems(config):

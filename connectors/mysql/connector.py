@@ -10,7 +10,7 @@ from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
 from connectors.mysql.config.config import VERSION, validate_config
-from connectors.mysql.config.properties import EXTENSIONS, UNLISTED, properties_of
+from connectors.mysql.config.properties import EXTENSIONS, UNLISTED, WITHOUT_EFFECT, properties_of
 from connectors.mysql.position.offset import MySqlOffset
 
 
@@ -21,6 +21,7 @@ class MySqlConnector(SourceConnector):
     java_task_name: ClassVar[str] = "io.debezium.connector.mysql.MySqlConnectorTask"
     version: ClassVar[str] = VERSION
     open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, *UNLISTED, *EXTENSIONS, "database.history")
+    without_effect: ClassVar[Mapping[str, str]] = {name: why for name, (_, why) in WITHOUT_EFFECT.items()}
     #: As records call it.
     connector: ClassVar[str] = "mysql"
 

@@ -11,7 +11,7 @@ from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
 from connectors.postgres.config import VERSION, parse_config, validate_config
 from connectors.postgres.position.offset import PostgresOffset
-from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 
 
 class PostgresConnector(SourceConnector):
@@ -21,6 +21,7 @@ class PostgresConnector(SourceConnector):
     java_task_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnectorTask"
     version: ClassVar[str] = VERSION
     open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, *UNLISTED, *EXTENSIONS)
+    without_effect: ClassVar[Mapping[str, str]] = {name: why for name, (_, why) in WITHOUT_EFFECT.items()}
 
     _config: Mapping[str, str]
 

@@ -26,7 +26,7 @@ class MongoDbSinkConnector(UniformSinkConnector):
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Check the values and, when there is nothing wrong with them, ask the server; `mongodb.connection.string` shows its failure."""
-        found = super().validate(config)
+        found = self.check_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
             from connectors.mongodb.server.validation import sink_problem

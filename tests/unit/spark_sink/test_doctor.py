@@ -8,12 +8,12 @@ import pytest
 
 from spark_sink.doctor import Facts, findings, read_facts
 
-WELL = Facts((Path("/cache"), True), (Path("/tmp"), 10 << 30), None)
+WELL = Facts(None, (Path("/cache"), True), (Path("/tmp"), 10 << 30), None)
 
 
 def test_each_fault_of_the_machine_has_its_finding() -> None:
     assert list(findings(WELL)) == []
-    ill = Facts((Path("/cache"), False), (Path("/full"), 5 << 20), (Path("/warehouse"), False))
+    ill = Facts("No Java was found.", (Path("/cache"), False), (Path("/full"), 5 << 20), (Path("/warehouse"), False))
     assert [finding.check for finding in findings(ill)] == ["sink.jars", "sink.disk", "sink.warehouse"]
     assert "5 MB are free in /full" in list(findings(ill))[1].what
 
