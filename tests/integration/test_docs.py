@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +47,9 @@ class Step:
 
     @property
     def only_reads(self) -> bool:
-        return "curl" in self.command and " -X " not in self.command
+        return ("curl" in self.command and " -X " not in self.command) or re.match(
+            r"connect-py (get|status|diff)\b", self.command
+        ) is not None
 
 
 def sessions(page: Path) -> list[Step]:
@@ -81,12 +85,14 @@ def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: 
             text = text.replace(shown, real)
         return text
 
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "CONNECT_PY_WORKER": worker.url, "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for step in sessions(page):
         adapted = Step(step.line, adapt(step.command), adapt(step.expected))
         done: list[subprocess.CompletedProcess[str]] = []
 
         def fits(adapted: Step = adapted, done: list[subprocess.CompletedProcess[str]] = done) -> bool:
-            done[:] = [subprocess.run(["bash", "-c", adapted.command], capture_output=True, text=True, timeout=100)]
+            done[:] = [subprocess.run(["bash", "-c", adapted.command], capture_output=True, text=True, timeout=100, env=env)]
             return adapted.matches(done[0].stdout)
 
         def printed(adapted: Step = adapted, done: list[subprocess.CompletedProcess[str]] = done) -> str:

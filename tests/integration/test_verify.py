@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from connect_py.app.commands.verify import verify
+from connect_py.app.cli import main
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
@@ -74,7 +74,7 @@ def files(tmp_path: Path) -> Files:
 def found(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
     """Exit code, and what it says of each table."""
     capsys.readouterr()
-    code = verify([*arguments, "--json"], "")
+    code = main(["verify", *arguments, "--json"])
     said = capsys.readouterr()
     assert not said.err
     return code, [json.loads(line) for line in said.out.splitlines()]
@@ -107,7 +107,7 @@ def test_every_type_of_postgresql_is_found_equal_and_each_kind_of_difference_is_
             differing = {name for name, value in told["different"]["source"].items() if value != told["different"]["table"][name]}
             assert differing == {"t", "n52"}
             assert (told["different"]["source"]["n52"], told["different"]["table"]["n52"]) == ("0.5", "-999.99")
-            assert verify([*paths, "--wait", "0"], "") == 3
+            assert main(["verify", *paths, "--wait", "0"]) == 3
             assert "different id=1, part='a': n52 is 0.5 in the source, -999.99 in the table; t is 'changed'" in capsys.readouterr().out
             pump.pump(until=7)
             lake.drain(task)

@@ -9,46 +9,50 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import textwrap
-import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from connect_py.app.commands.common import ask, post, read_connector_file, run
-from connect_py.errors import BadRequestError, ConfigError
+from connect_py.app.client.files import read_connector_file
+from connect_py.app.client.rest import ConnectClient
+from connect_py.app.commands.command import WRONG, Command
+from connect_py.app.commands.connection import add_worker_options, client_of
+from connect_py.errors import BadRequestError, ConfigError, ConnectError, NotFoundError, RestError
 
 #: Whose findings come first, and the heading of each.
 _PEOPLE = {"dba": "For the database administrator", "kafka-admin": "For the Kafka administrator", "you": "For you"}
 _WIDTH = 110
-#: How long a worker's answer may take (`connect_py.herder.doctor.SECONDS`), and a bit.
-_ANSWER_SECONDS = 40
 
 
-def doctor(arguments: Sequence[str], _usage: str) -> int:
-    """Look, and print what was found. Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="connect-py doctor",
-        description="Show everything that a connector's servers lack, at once: what, why, the statement to run, and who can. "
-        "Nothing is changed on any server.",
-        epilog="Exit code: 0 nothing found, 1 something found (or bad usage), 3 not everything could be looked at.",
-    )
-    parser.add_argument("connector", nargs="?", help="a .json or .properties file, or with --worker the name of a connector")
-    parser.add_argument("--worker", metavar="URL", help="have this worker look, from its machine and with its config providers")
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("connector", nargs="?", help="a connector's .json or .properties file, or its name at the worker of --worker")
     parser.add_argument("--worker-properties", metavar="FILE", help="a worker's properties: its Kafka is looked at, too")
+    add_worker_options(parser, has_json=False)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--sql", action="store_true", help="print one script for the database administrator")
     form.add_argument("--json", action="store_true", help="print one JSON object")
-    code = run(parser, arguments, _run)
-    return 3 if code == 2 else code
+
+
+def doctor(chosen: argparse.Namespace) -> int:
+    """Look, and print what was found. Returns the exit code."""
+    try:
+        return _run(chosen)
+    except ConfigError:
+        raise
+    except ConnectError as error:
+        print(f"connect-py doctor: {error}", file=sys.stderr)
+        return WRONG
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    if chosen.worker and chosen.worker_properties:
+    asks = bool(chosen.worker or chosen.context)
+    if asks and chosen.worker_properties:
         raise ConfigError("--worker has its own properties; leave --worker-properties out")
     if not chosen.connector and not chosen.worker_properties:
         raise ConfigError("name a connector's file, a connector of --worker URL, or --worker-properties FILE")
-    answer = _asked(chosen.worker, chosen.connector) if chosen.worker else _looked(chosen.connector, chosen.worker_properties)
+    answer = _asked(client_of(chosen), chosen.connector) if asks else _looked(chosen.connector, chosen.worker_properties)
     if chosen.json:
         print(json.dumps(answer, ensure_ascii=False))
     else:
@@ -56,18 +60,18 @@ def _run(chosen: argparse.Namespace) -> int:
     return int(answer["code"])
 
 
-def _asked(worker: str, connector: str | None) -> Mapping[str, Any]:
+def _asked(client: ConnectClient, connector: str) -> Mapping[str, Any]:
     """Return a worker's answer."""
-    if not connector:
-        raise ConfigError("--worker needs the name of a connector, or its file")
-    if Path(connector).is_file():
-        config: Mapping[str, Any] = read_connector_file(connector).config
-    else:
-        config = ask(worker, connector, "config", called="the configuration")
+    config = read_connector_file(connector).config if Path(connector).is_file() else client.config(connector)
     java_class = str(config.get("connector.class") or "")
     if not java_class:
         raise ConfigError(f"{connector} has no connector.class")
-    return post(worker, f"connector-plugins/{urllib.parse.quote(java_class, safe='')}/doctor", config, seconds=_ANSWER_SECONDS)
+    try:
+        return client.doctor(java_class, config)
+    except NotFoundError:
+        raise
+    except RestError as error:
+        raise ConfigError(f"The worker refuses the request: {error}") from error
 
 
 def _looked(connector: str | None, properties: str | None) -> Mapping[str, Any]:
@@ -150,3 +154,27 @@ def script(answer: Mapping[str, Any]) -> Iterator[str]:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent="-- ", subsequent_indent="-- ", break_long_words=False, break_on_hyphens=False)
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        "Look",
+        "show everything that a connector's servers lack, each with the statement to run",
+        _options,
+        doctor,
+        about="It says what is wrong, why it matters, what to run, and who can run it. Nothing is changed on any server. "
+        "With --worker or --context the worker looks, from its machine and with its config providers.",
+        examples=(
+            "doctor inventory.json",
+            "doctor inventory --worker http://localhost:8083",
+            "doctor inventory.json --sql > for-the-dba.sql",
+        ),
+        exits={
+            0: "nothing was found",
+            1: "something was found, or the command line is wrong",
+            2: "",
+            3: "not everything could be looked at",
+        },
+    ),
+)

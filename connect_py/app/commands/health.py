@@ -15,9 +15,9 @@ import http.client
 import json
 import ssl
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from connect_py.app.commands.common import run
+from connect_py.app.commands.command import Command
 from connect_py.errors import ConfigError
 
 #: Beyond this a probe has failed; containers' own time-outs are longer.
@@ -26,15 +26,13 @@ TIMEOUT_SECONDS = 5.0
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # what a listener on every interface is called by
 
 
-def health(arguments: Sequence[str], _usage: str) -> int:
-    """Ask, and return 0 when the worker is ready; 1 when it starts, is stuck or does not answer."""
-    parser = argparse.ArgumentParser(prog="connect-py health", description="Ask the worker of this machine whether it is healthy.")
-    parser.add_argument("properties", nargs="?", help="the worker's properties file; by default its environment variables")
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("properties", nargs="?", metavar="worker.properties", help="the worker's file; else its environment variables")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_SECONDS, metavar="SECONDS", help="(default: %(default)g)")
-    return run(parser, arguments, _health)
 
 
-def _health(chosen: argparse.Namespace) -> int:
+def health(chosen: argparse.Namespace) -> int:
+    """Ask, and return 0 when the worker is ready; 1 when it starts, is stuck or does not answer."""
     from connect_py.app.commands.worker import read_properties
 
     problem = find_problem(read_properties(chosen.properties), chosen.timeout)
@@ -105,3 +103,17 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
+
+
+COMMANDS = (
+    Command(
+        "health",
+        "Run a worker",
+        "ask the worker of this machine whether it is healthy, for a container's check",
+        _options,
+        health,
+        about="It reads the worker's own properties, so it follows its ports and TLS. No password is sent.",
+        examples=("health", "health worker.properties --timeout 2"),
+        exits={0: "the worker is ready", 1: "it starts, is stuck, does not answer, or the command line is wrong", 2: "", 3: ""},
+    ),
+)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from connect_py.app.commands.common import ask, run
+from connect_py.app.client.rest import ConnectClient, Target
+from connect_py.app.commands.command import Command
 from connect_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,19 +19,17 @@ if TYPE_CHECKING:
 _MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
 
 
-def history(arguments: Sequence[str], _usage: str) -> int:
-    """Verify or repair. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="connect-py history", description="Check a connector's schema history against its server.")
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["verify", "repair"], help="say what is missing, or put it into the history too")
     parser.add_argument("file", help="the connector's configuration, .json or .properties")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--worker", metavar="URL", help="ask this worker for the connector's offset; it must be stopped for a repair")
     place.add_argument("--offset", metavar="JSON", help="the connector's offset; without it and --worker that of the last record")
-    return run(parser, arguments, _run)
 
 
-def _run(chosen: argparse.Namespace) -> int:
-    from connect_py.app.commands.common import read_connector_file
+def history(chosen: argparse.Namespace) -> int:
+    """Verify or repair. Returns the exit code."""
+    from connect_py.app.client.files import read_connector_file
     from connectors.mysql.config.config import parse_config
     from connectors.mysql.schema.verify import HistoryCheck
 
@@ -65,11 +63,26 @@ def _offset(chosen: argparse.Namespace, name: str, prefix: str) -> MySqlOffset |
             raise ConfigError(f"--offset is no JSON: {error}") from error
     if not chosen.worker:
         return None
+    worker = ConnectClient(Target(chosen.worker))
     if chosen.action == "repair":
-        states = [task["state"] for task in ask(chosen.worker, name, "status").get("tasks", ())]
+        states = [task["state"] for task in worker.status(name).get("tasks", ())]
         if states:
             raise ConfigError(f"The connector '{name}' is not stopped, and would not see a repair: stop it first (PUT …/stop)")
-    for entry in ask(chosen.worker, name, "offsets").get("offsets", ()):
+    for entry in worker.offsets(name):
         if entry.get("partition") == {"server": prefix} and entry.get("offset"):
             return MySqlOffset.load(entry["offset"])
     raise ConfigError(f"The worker holds no offset of the connector '{name}': there is nothing that its history must tell")
+
+
+COMMANDS = (
+    Command(
+        "history",
+        "Data",
+        "check or repair the schema history of a MySQL or MariaDB connector",
+        _options,
+        history,
+        about="The history is compared with the structures that the server has.",
+        examples=("history verify inventory.json", "history repair inventory.json --worker http://localhost:8083"),
+        exits={0: "nothing is wrong, or not any more", 3: "something is wrong"},
+    ),
+)

@@ -27,7 +27,7 @@ _PRELOADED = (
 )
 
 
-def task(arguments: Sequence[str], _usage: str) -> int:
+def task(arguments: Sequence[str]) -> int:
     """Run a task until its worker or its source ends it, or serve as the process that tasks are forked from. Returns the exit code."""
     is_server = arguments[:1] == [FORK_SERVER]
     if is_server:

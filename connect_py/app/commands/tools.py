@@ -10,22 +10,17 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from collections.abc import Sequence
 
-from connect_py.app.commands.common import run
+from connect_py.app.commands.command import Command
 from connect_py.errors import ConfigError, ConnectError
 
 
-def password(arguments: Sequence[str], usage: str) -> int:
-    """Read a password from the terminal, or a line of standard input, and print the user's line. Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="connect-py password", description="Print a line for rest.basic.auth.file, with a hash of the password."
-    )
+def _password_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("user", help="the user's name")
-    return run(parser, arguments, _print)
 
 
-def _print(chosen: argparse.Namespace) -> int:
+def password(chosen: argparse.Namespace) -> int:
+    """Read a password from the terminal, or a line of standard input, and print the user's line. Returns the exit code."""
     from rest_api.basic_auth import hashed
 
     given = getpass.getpass(f"Password of {chosen.user}: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
@@ -36,11 +31,12 @@ def _print(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def spark_archive(arguments: Sequence[str], usage: str) -> int:
+def _no_options(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def spark_archive(_chosen: argparse.Namespace) -> int:
     """Make the archive; returns the exit code."""
-    if arguments:
-        print(f"connect-py spark-archive takes no arguments\n\n{usage}", file=sys.stderr, end="")
-        return 1
     from spark_sink.spark import archive
 
     try:
@@ -52,8 +48,45 @@ def spark_archive(arguments: Sequence[str], usage: str) -> int:
     return 0
 
 
-def demo(arguments: Sequence[str], _usage: str) -> int:
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", action="store_true", help="leave everything running and say how to go on")
+    parser.add_argument("--stop", action="store_true", help="stop what an earlier --keep left running")
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="how many workers share the work, 1 to 8; the last step kills one of several"
+    )
+
+
+def demo(chosen: argparse.Namespace) -> int:
     """Tell the tutorial on servers of its own. Returns the exit code."""
     from connect_py.app.demo import main
 
-    return main(arguments)
+    return main(workers=chosen.workers, keep=chosen.keep, stop=chosen.stop)
+
+
+COMMANDS = (
+    Command(
+        "password",
+        "Tools",
+        "print a line for the file of users of the REST API, with a hash of the password",
+        _password_options,
+        password,
+        about="The password is asked for, or is a line of standard input. The line belongs into the file of rest.basic.auth.file.",
+        examples=("password alice",),
+    ),
+    Command(
+        "spark-archive",
+        "Tools",
+        "make, once, an archive of classes with which the sink's JVM starts with half of the CPU",
+        _no_options,
+        spark_archive,
+    ),
+    Command(
+        "demo",
+        "Tools",
+        "play the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark",
+        _demo_options,
+        demo,
+        examples=("demo --keep", "demo --workers 2", "demo --stop"),
+        exits={1: "a step did not show what it should; a log says why"},
+    ),
+)

@@ -7,19 +7,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 
-from connect_py.app.commands.common import ask, run
+from connect_py.app.client.rest import ConnectClient, Target
+from connect_py.app.commands.command import Command
 from connect_py.errors import ConfigError
 
 
-def verify(arguments: Sequence[str], _usage: str) -> int:
-    """Compare. Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="connect-py verify",
-        description="Compare lakehouse tables with their source, key by key, while data flows.",
-        epilog="Exit code: 0 equal, 1 bad usage, 2 not readable or not comparable, 3 different.",
-    )
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help="the source connector: a .json or .properties file, or with --worker its name")
     parser.add_argument("sink", help="the lakehouse sink, likewise")
     parser.add_argument("--worker", metavar="URL", help="ask this worker for the two configurations")
@@ -29,10 +23,10 @@ def verify(arguments: Sequence[str], _usage: str) -> int:
     )
     parser.add_argument("--show", type=int, default=20, metavar="N", help="differences that are shown of each table (20)")
     parser.add_argument("--json", action="store_true", help="one JSON object a table")
-    return run(parser, arguments, _run)
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def verify(chosen: argparse.Namespace) -> int:
+    """Compare. Returns the exit code."""
     try:
         from connect_py.app.verify.report import Patience, as_json, as_text
         from connect_py.app.verify.run import verify as outcomes
@@ -52,14 +46,27 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _config(name: str, worker: str | None) -> dict[str, str]:
-    from connect_py.app.commands.common import read_connector_file
+    from connect_py.app.client.files import read_connector_file
 
     if worker is None:
         found = read_connector_file(name).config
     else:
-        told = ask(worker, name, "config", called="the configuration")
-        found = {key: str(value) for key, value in told.items() if value is not None}
+        config = ConnectClient(Target(worker)).config(name)
+        found = {key: str(value) for key, value in config.items() if value is not None}
     # a reference is the worker's to resolve: it has the providers, and their files are on its machine
     if references := sorted(key for key, value in found.items() if "${" in value):
         raise ConfigError(f"{name}: {', '.join(references)} refer to a config provider; put their values into a file of your own.")
     return found
+
+
+COMMANDS = (
+    Command(
+        "verify",
+        "Data",
+        "compare lakehouse tables with their source, key by key, while data flows",
+        _options,
+        verify,
+        examples=("verify source.json sink.json", "verify inventory lake --worker http://localhost:8083 --json"),
+        exits={0: "equal", 2: "a side cannot be read, or a table cannot be compared", 3: "something differs"},
+    ),
+)

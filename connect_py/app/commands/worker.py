@@ -5,6 +5,7 @@ Exit codes are Connect's: 1 bad usage or a failed worker, 2 a start-up error, 3 
 
 from __future__ import annotations
 
+import argparse
 import functools
 import logging
 import os
@@ -16,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connect_py.app.commands.command import Command
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 
 if TYPE_CHECKING:
@@ -39,21 +41,25 @@ TASK_COMMAND = (sys.executable, "-P", "-m", "connect_py.app.cli", "task")
 _SILENCE_SECONDS = 3.0
 
 
-def distributed(arguments: Sequence[str], usage: str) -> int:
+def _distributed_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "properties", nargs="?", metavar="worker.properties", help="the worker's file; else its environment variables are used"
+    )
+
+
+def distributed(chosen: argparse.Namespace) -> int:
     """Run a worker that keeps everything in Kafka topics. Returns the exit code."""
-    return 1 if _misused(usage, arguments, len(arguments) > 1) else _worker(_distributed, arguments)
+    return _worker(_distributed, [chosen.properties] if chosen.properties else [])
 
 
-def standalone(arguments: Sequence[str], usage: str) -> int:
+def _standalone_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("properties", metavar="worker.properties", help="the worker's file")
+    parser.add_argument("connectors", nargs="*", metavar="connector", help="a connector's .properties or .json file")
+
+
+def standalone(chosen: argparse.Namespace) -> int:
     """Run a worker with its connectors on the command line. Returns the exit code."""
-    return 1 if _misused(usage, arguments, not arguments) else _worker(_standalone, arguments)
-
-
-def _misused(usage: str, arguments: Sequence[str], wrong: bool) -> bool:
-    if not wrong and "--help" not in arguments:
-        return False
-    print(usage, file=sys.stderr, end="")
-    return True
+    return _worker(_standalone, [chosen.properties, *chosen.connectors])
 
 
 def _worker(build: _Build, arguments: Sequence[str]) -> int:
@@ -341,7 +347,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> StandaloneHerder:
 
 
 def _create_connectors(herder: DistributedHerder | StandaloneHerder, paths: Sequence[str]) -> int:
-    from connect_py.app.commands.common import read_connector_file
+    from connect_py.app.client.files import read_connector_file
 
     for path in paths:
         try:
@@ -352,3 +358,36 @@ def _create_connectors(herder: DistributedHerder | StandaloneHerder, paths: Sequ
             return 3
         log.info("Created connector %s", wanted.name)
     return 0
+
+
+_EXITS = {
+    0: "it was stopped by SIGTERM or Ctrl-C",
+    1: "the command line is wrong, or the worker failed",
+    2: "it could not start; the log says why",
+}
+
+COMMANDS = (
+    Command(
+        "distributed",
+        "Run a worker",
+        "run a worker that keeps everything in Kafka topics",
+        _distributed_options,
+        distributed,
+        about=(
+            "Several workers with one group.id share the work. Without a file, variables CONNECT_* and those of the Debezium image are its "
+            "properties. The REST API is at http://localhost:8083 unless listeners says otherwise."
+        ),
+        examples=("distributed worker.properties", "distributed"),
+        exits={**_EXITS, 3: ""},
+    ),
+    Command(
+        "standalone",
+        "Run a worker",
+        "run a worker with its connectors on the command line",
+        _standalone_options,
+        standalone,
+        about="Offsets are kept in a file, offset.storage.file.filename.",
+        examples=("standalone worker.properties inventory.json",),
+        exits={**_EXITS, 3: "a connector could not be created"},
+    ),
+)

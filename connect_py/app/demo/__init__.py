@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from connect_py.app.demo.screen import Screen, as_typed, command
@@ -18,25 +16,24 @@ __all__ = ["main"]
 MOST_WORKERS = 8
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 0 only when every step showed the expected rows."""
-    parser = argparse.ArgumentParser(prog="connect-py demo", description="PostgreSQL -> Kafka -> Iceberg on this machine, step by step.")
-    parser.add_argument("--keep", action="store_true", help="leave everything running and say how to go on")
-    parser.add_argument("--stop", action="store_true", help="stop what an earlier --keep left running")
-    parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="how many workers share the work, 1 to 8; the last step kills one of several"
-    )
-    options = parser.parse_args(arguments)
+def main(*, workers: int = 1, keep: bool = False, stop: bool = False) -> int:
+    """Run the command; returns its exit status: 0 only when every step showed the expected rows.
+
+    Args:
+        workers: how many share the work.
+        keep: leave everything running.
+        stop: only stop what an earlier run has left running.
+    """
     screen = Screen()
     try:
-        if options.stop:
+        if stop:
             screen.say(f"Stopped: {', '.join(stop_what_was_left()) or 'nothing was running any more'}.")
             return 0
         if state_file().exists():
             raise ConnectError("An earlier demo was left running: stop it with `connect-py demo --stop`.")
-        if not 1 <= options.workers <= MOST_WORKERS:
-            raise ConnectError(f"The demo has 1 to {MOST_WORKERS} workers, not {options.workers}.")
-        return _play(screen, workers=options.workers, keep=options.keep)
+        if not 1 <= workers <= MOST_WORKERS:
+            raise ConnectError(f"The demo has 1 to {MOST_WORKERS} workers, not {workers}.")
+        return _play(screen, workers=workers, keep=keep)
     except ConnectError as error:
         print(f"\nThe demo stopped: {error}", file=sys.stderr)
         return 1

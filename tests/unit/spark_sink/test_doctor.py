@@ -14,8 +14,8 @@ WELL = Facts(None, (Path("/cache"), True), (Path("/tmp"), 10 << 30), None)
 def test_each_fault_of_the_machine_has_its_finding() -> None:
     assert list(findings(WELL)) == []
     ill = Facts("No Java was found.", (Path("/cache"), False), (Path("/full"), 5 << 20), (Path("/warehouse"), False))
-    assert [finding.check for finding in findings(ill)] == ["sink.jars", "sink.disk", "sink.warehouse"]
-    assert "5 MB are free in /full" in list(findings(ill))[1].what
+    assert [finding.check for finding in findings(ill)] == ["sink.java", "sink.jars", "sink.disk", "sink.warehouse"]
+    assert "5 MB are free in /full" in list(findings(ill))[2].what
 
 
 def test_the_facts_are_those_of_the_configurations_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

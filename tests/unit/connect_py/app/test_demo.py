@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.app.demo import main
+from connect_py.app.cli import main
 from connect_py.app.demo.screen import Screen, as_typed, command
 from connect_py.app.demo.stage import GROUP_SETTINGS, LeftRunning, group_names, is_still, state_file
 from connect_py.app.demo.story import Change, parse_change
@@ -93,21 +93,21 @@ def test_the_demos_group_waits_a_short_time_that_a_worker_accepts() -> None:
 
 @pytest.mark.parametrize("count", ["0", "9", "-1"])
 def test_a_number_of_workers_that_this_machine_cannot_bear_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--workers", count]) == 1
+    assert main(["demo", "--workers", count]) == 1
     assert f"The demo has 1 to 8 workers, not {count}." in capsys.readouterr().err
 
 
 def test_stopping_when_nothing_was_left_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--stop"]) == 1
+    assert main(["demo", "--stop"]) == 1
     assert "No demo was left running." in capsys.readouterr().err
 
 
 def test_a_second_demo_beside_one_that_was_left_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     state_file().parent.mkdir(parents=True)
     state_file().write_text('{"processes": [], "folders": []}')
-    assert main([]) == 1
+    assert main(["demo"]) == 1
     assert "connect-py demo --stop" in capsys.readouterr().err
-    assert main(["--stop"]) == 0
+    assert main(["demo", "--stop"]) == 0
     assert not state_file().exists()
 
 
@@ -116,7 +116,7 @@ def test_a_missing_java_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     java.cache_clear()  # another test may have found one
-    assert main([]) == 1
+    assert main(["demo"]) == 1
     told = capsys.readouterr().err.strip()
     assert "Java 17 or newer is needed" in told
     assert "\n" not in told

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.app.commands.common import read_connector_file
+from connect_py.app.client.files import read_connector_file
 from connect_py.config.connector import connector_definition, sink_group, sink_topic_errors
 from connect_py.config.worker import STANDALONE, WorkerConfig, split_listener
 from connect_py.data.java_map import in_java_order

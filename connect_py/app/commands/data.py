@@ -1,0 +1,304 @@
+"""`snapshot` and `tail`: a connector's data.
+
+`snapshot` needs this project's worker. `tail` reads the topics from Kafka itself, since no worker's REST API has records: it needs the
+brokers' address, and the worker's properties where the connector relies on the worker's converters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from connect_py.app.client.events import Event, event_of, is_wanted, plain, start_milliseconds, undecoded
+from connect_py.app.client.rest import ConnectClient
+from connect_py.app.client.text import CYAN, GREEN, RED, YELLOW, coloured, shortened
+from connect_py.app.commands.command import OK, WRONG, Command
+from connect_py.app.commands.connection import add_worker_options, client_of, say, say_json, say_note, settings_of, shows_colour, width
+from connect_py.data.java_properties import parse_properties
+from connect_py.errors import ConfigError, ConnectError
+
+# -- snapshot ------------------------------------------------------------------------------------------------------------------------
+
+_FOLLOW_SECONDS = 0.5
+
+
+def _snapshot_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a running source connector")
+    parser.add_argument(
+        "--tables", required=True, metavar="TABLES", help="schema.table or database.table, or regexes of these; separated by commas"
+    )
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="rows of the table to read, in SQL; of one of several tables as TABLE:CONDITION",
+    )
+    parser.add_argument(
+        "--blocking",
+        action="store_true",
+        help="pause streaming and read at once, not in chunks between changes; --where is a whole SELECT then",
+    )
+    parser.add_argument("--follow", action="store_true", help="show its progress until it ends; Ctrl-C leaves it running")
+    add_worker_options(parser)
+
+
+def snapshot_data(tables: Sequence[str], conditions: Sequence[str], *, blocking: bool) -> dict[str, Any]:
+    """Return the data of a signal ``execute-snapshot``. Raises ConfigError when a condition names no table."""
+    data: dict[str, Any] = {"data-collections": list(tables), "type": "blocking" if blocking else "incremental"}
+    filters = []
+    for condition in conditions:
+        table, colon, expression = condition.partition(":")
+        if colon and table.strip() in tables:
+            filters.append({"data-collection": table.strip(), "filter": expression.strip()})
+        elif len(tables) == 1:
+            filters.append({"data-collection": tables[0], "filter": condition.strip()})
+        else:
+            raise ConfigError(f"--where {condition} does not say of which table: write TABLE:CONDITION")
+    return {**data, "additional-conditions": filters} if filters else data
+
+
+def _snapshot(chosen: argparse.Namespace) -> int:
+    client = client_of(chosen)
+    tables = [table.strip() for table in chosen.tables.split(",") if table.strip()]
+    if not tables:
+        raise ConfigError("--tables names no table")
+    data = snapshot_data(tables, chosen.where, blocking=chosen.blocking)
+    earlier = client.notifications(chosen.name)
+    since = max((int(note["sequence"]) for note in earlier), default=None)
+    signal = client.send_signal(chosen.name, "execute-snapshot", data)
+    if not chosen.follow:
+        if chosen.json:
+            say_json({"id": signal})
+        else:
+            say([f"{chosen.name}: a snapshot of {', '.join(tables)} was asked for (id {signal})"])
+        return OK
+    try:
+        return _follow(client, chosen, since, len(tables))
+    except KeyboardInterrupt:
+        say_note("the snapshot continues")
+        raise
+
+
+#: Notifications that end a snapshot.
+_ENDS = {"COMPLETED": OK, "ABORTED": WRONG, "SKIPPED": WRONG}
+#: Ends of a table that are no failure.
+_GOOD = ("SUCCEEDED", "EMPTY")
+
+
+def _follow(client: ConnectClient, chosen: argparse.Namespace, since: int | None, tables: int) -> int:
+    code = OK
+    while True:
+        for note in client.notifications(chosen.name, since):
+            since = int(note["sequence"])
+            if "Snapshot" not in str(note["aggregate_type"]):
+                continue
+            if chosen.json:
+                say_json(note)
+            else:
+                say([_note_line(note)])
+            data = note.get("additional_data") or {}
+            if note["type"] == "TABLE_SCAN_COMPLETED" and data.get("status") not in _GOOD:
+                code = WRONG
+            if note["type"] in _ENDS:
+                return max(code, _ENDS[note["type"]])
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def _note_line(note: Mapping[str, Any]) -> str:
+    data = note.get("additional_data") or {}
+    moment = time.strftime("%H:%M:%S", time.localtime(int(note["timestamp"]) / 1000))
+    table = data.get("scanned_collection") or data.get("current_collection_in_progress") or data.get("data_collections") or ""
+    more = [data.get("status"), f"{data['total_rows_scanned']} rows" if data.get("total_rows_scanned") else None]
+    if note["type"] == "IN_PROGRESS" and data.get("last_processed_key"):
+        more.append(f"key {data['last_processed_key']} of {data.get('maximum_key')}")
+    more.append(data.get("error"))
+    return shortened(" ".join(filter(None, (moment, str(note["type"]).lower().replace("_", " "), table, *more))), width())
+
+
+# -- tail ----------------------------------------------------------------------------------------------------------------------------
+
+#: How often the worker is asked for topics that are new.
+_TOPICS_SECONDS = 5.0
+#: Time for a first record when everything that is there is read: then a command with --count may say that there is nothing.
+_POLL_SECONDS = 0.5
+
+_OPS = {"c": GREEN, "r": GREEN, "u": YELLOW, "d": RED, "t": RED, "x": RED}
+
+
+def _tail_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the connector")
+    parser.add_argument(
+        "--from",
+        dest="since",
+        default="now",
+        metavar="WHEN",
+        help="now, earliest, 10m (s, m, h, d), or a time such as 2026-01-31T10:00:00 (now)",
+    )
+    parser.add_argument(
+        "--op", metavar="OPS", help="only these, separated by commas: c, u, d, r, t, m, x (tombstone), hb (heartbeat), tx, ddl, +"
+    )
+    parser.add_argument(
+        "--table", action="append", default=[], metavar="TABLE", help="only this table, with or without its schema; repeatable"
+    )
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="end after N lines")
+    parser.add_argument("--wide", action="store_true", help="do not cut lines at the terminal's width")
+    parser.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="Kafka's brokers; else those of --worker-properties or of the context"
+    )
+    parser.add_argument(
+        "--worker-properties",
+        metavar="FILE",
+        help="the worker's file: brokers, their security, and converters of connectors that name none",
+    )
+    add_worker_options(parser)
+
+
+def _tail(chosen: argparse.Namespace) -> int:
+    from connect_py.kafka.topic_reader import TopicReader
+
+    if chosen.count is not None and chosen.count < 1:
+        raise ConfigError("--count needs a number of 1 or more")
+    ops = [op.strip() for op in (chosen.op or "").split(",") if op.strip()]
+    since = start_milliseconds(chosen.since, int(time.time() * 1000))
+    client, settings = client_of(chosen), settings_of(chosen)
+    config = client.config(chosen.name)
+    worker = _worker_properties(chosen.worker_properties or settings.get("worker-properties", ""))
+    brokers = chosen.bootstrap_servers or settings.get("bootstrap-servers") or worker.get("bootstrap.servers")
+    if not brokers:
+        raise ConfigError(
+            "Kafka's address is needed, which no worker tells: give --bootstrap-servers HOST:PORT, --worker-properties FILE, or put one of "
+            "the two into a context"
+        )
+    decode = _decoder(worker, config)
+    reader = TopicReader({**_client_properties(worker), "bootstrap.servers": brokers}, since=since, from_end=chosen.since == "now")
+    left = chosen.count
+    try:
+        next_look = 0.0
+        while True:
+            if time.monotonic() >= next_look:
+                reader.add(_topics(client, chosen.name, config))
+                next_look = time.monotonic() + _TOPICS_SECONDS
+            for record in reader.poll(_POLL_SECONDS):
+                event = decode(record)
+                if not is_wanted(event, ops, chosen.table):
+                    continue
+                _print_event(chosen, event)
+                left = left - 1 if left is not None else None
+                if left == 0:
+                    return OK
+    finally:
+        reader.close()
+
+
+def _topics(client: ConnectClient, name: str, config: Mapping[str, str]) -> list[str]:
+    """Return the topics in use; of a sink those that it names too, before it has read the first record."""
+    named = [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()]
+    return sorted({*client.topics(name), *named})
+
+
+def _print_event(chosen: argparse.Namespace, event: Event) -> None:
+    if chosen.json:
+        say_json(event.as_json())
+        return
+    line = shortened(event.line(), 0 if chosen.wide else width())
+    if shows_colour():
+        time_, op, rest = line.partition(f" {event.op} ")
+        line = f"{coloured(time_, CYAN, True)} {coloured(event.op, _OPS.get(event.op, CYAN), True)} {rest}" if op else line
+    say([line])
+
+
+def _worker_properties(path: str) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        return parse_properties(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The worker's properties cannot be read from {path}: {error}") from error
+
+
+def _client_properties(worker: Mapping[str, str]) -> dict[str, str]:
+    from connect_py.kafka.client import internal_properties
+
+    return internal_properties(worker, "tail") if worker else {"client.id": "connect-py-tail"}
+
+
+_Decode = Callable[[Any], Event]
+
+
+def _decoder(worker: Mapping[str, str], config: Mapping[str, str]) -> _Decode:
+    """Return what reads records by the connector's converters, else the worker's, else as JSON; what none reads is shown as text.
+
+    Raises:
+        ConfigError: a converter is not installed, or cannot be configured here, as when a property needs the worker's config provider.
+    """
+    from connect_py.plugins.registry import Plugins
+    from connect_py.task.chain import converter
+
+    plugins = Plugins.discover()
+    read: dict[str, Callable[[str, bytes | None], Any]] = {}
+    for side in ("key", "value"):
+        name = f"{side}.converter"
+        owner = config if config.get(name) else worker if worker.get(name) else {name: "org.apache.kafka.connect.json.JsonConverter"}
+        schemas = {f"{name}.schemas.enable": "false"} if owner is not config and owner is not worker else {}
+        try:
+            read[side] = _reader(converter(plugins, {}, {**owner, **schemas}, name), guesses=bool(schemas))
+        except ConnectError as error:
+            raise ConfigError(f"The {name} cannot be used here: {error}") from error
+
+    def decode(record: Any) -> Event:
+        key, value = read["key"](record.topic, record.key), read["value"](record.topic, record.value)
+        return event_of(record.topic, record.partition, record.offset, record.timestamp, key, value, is_tombstone=record.value is None)
+
+    return decode
+
+
+def _reader(made: Any, *, guesses: bool) -> Callable[[str, bytes | None], Any]:
+    def read(topic: str, data: bytes | None) -> Any:
+        try:
+            schema, value = made.to_connect_data(topic, data)
+        except ConnectError:
+            return undecoded(data)
+        found = plain(schema, value)
+        if guesses and isinstance(found, dict) and set(found) == {"schema", "payload"}:
+            return found["payload"]  # the worker's converter writes schemas; nobody said so
+        return found
+
+    return read
+
+
+COMMANDS = (
+    Command(
+        "snapshot",
+        "Data",
+        "read tables of a running source again, and show the progress",
+        _snapshot_options,
+        _snapshot,
+        about="It needs this project's worker; Kafka Connect in Java takes signals by a table or a topic only.",
+        examples=(
+            "snapshot inventory --tables inventory.orders --follow",
+            "snapshot inventory --tables inventory.orders --where \"order_date > '2026-01-01'\"",
+            "snapshot inventory --tables inventory.orders,inventory.customers --where 'inventory.orders:quantity > 5' --follow",
+        ),
+        exits={3: "with --follow: the snapshot was given up, or a table could not be read"},
+    ),
+    Command(
+        "tail",
+        "Data",
+        "show the events of a connector's topics, one line each, until Ctrl-C",
+        _tail_options,
+        _tail,
+        about=(
+            "It reads Kafka itself, without a consumer group, by the connector's converters. Where the connector names none, it takes "
+            "those of --worker-properties, else JSON."
+        ),
+        examples=(
+            "tail inventory --bootstrap-servers localhost:9092",
+            "tail inventory --from 10m --op u,d --table customers",
+            "tail inventory --from earliest -n 20 --json",
+        ),
+    ),
+)
