@@ -31,6 +31,16 @@ class Watch:
     _since: float = 0.0
     _last: object = None
 
+    @classmethod
+    def after_change(cls, before: Status) -> Watch:
+        """Return one for a change that leaves a paused connector paused, and a stopped one stopped.
+
+        Args:
+            before: the status before the change.
+        """
+        state = str(before["connector"]["state"])
+        return cls(traces(before), state if state in ("PAUSED", "STOPPED") else "RUNNING")
+
     def look(self, status: Status | None, now: float) -> tuple[bool, str]:
         """Return (whether it is over, the first failure or an empty text).
 

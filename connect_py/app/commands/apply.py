@@ -15,7 +15,7 @@ from connect_py.api.storage import TargetState
 from connect_py.app.client.diff import STATE_NAMES, Action, Plan, config_changes, plan, select
 from connect_py.app.client.files import read_paths
 from connect_py.app.client.rest import ConnectClient
-from connect_py.app.client.watch import Watch, traces
+from connect_py.app.client.watch import Status, Watch, traces
 from connect_py.app.commands.command import OK, UNREACHABLE, USAGE, WRONG, Command
 from connect_py.app.commands.connection import add_worker_options, client_of, confirm, say, say_json, say_note, wait_settled
 from connect_py.errors import ConfigError, ConnectError, RestError, RetriableError
@@ -77,7 +77,7 @@ def _apply(chosen: argparse.Namespace) -> int:
     if doomed and not confirm(f"Delete {', '.join(doomed)}? Their offsets and topics stay.", yes=chosen.yes):
         say_note("Nothing was changed.")
         return USAGE
-    before = {name: traces(each["status"]) for name, each in client.connectors().items()} if chosen.wait else {}
+    before = {name: each["status"] for name, each in client.connectors().items()} if chosen.wait else {}
     refused: dict[str, str] = {}
     for each in plans:
         if not chosen.json:
@@ -114,18 +114,17 @@ def _carry_out(client: ConnectClient, each: Plan, *, force: bool) -> None:
         client.set_state(each.name, _VERBS[each.new_state])
 
 
-def _wait(chosen: argparse.Namespace, client: ConnectClient, plans: Sequence[Plan], before: Mapping[str, dict[str, str]]) -> dict[str, str]:
+def _wait(chosen: argparse.Namespace, client: ConnectClient, plans: Sequence[Plan], before: Mapping[str, Status]) -> dict[str, str]:
     watches = {}
     for each in plans:
         if each.wanted is None:
             continue
-        state = each.wanted.state if each.wanted.keeps_state or each.action is Action.CREATE else None
-        if state is None and each.action is not Action.CREATE:
-            reported = client.status(each.name)["connector"]["state"]
-            wanted = reported if reported in ("PAUSED", "STOPPED") else "RUNNING"
+        status = before.get(each.name)
+        if status is None or each.wanted.keeps_state:
+            state = STATE_NAMES[each.wanted.state or TargetState.STARTED]
+            watches[each.name] = Watch(traces(status) if status else {}, state)
         else:
-            wanted = STATE_NAMES[state or TargetState.STARTED]
-        watches[each.name] = Watch(before.get(each.name, {}), wanted)
+            watches[each.name] = Watch.after_change(status)
     return wait_settled(client, watches, chosen.timeout)
 
 
@@ -175,7 +174,7 @@ def _edit(chosen: argparse.Namespace) -> int:
             return OK
         if client.config(name) != original:
             raise ConfigError(f"{name} was changed by somebody else while you edited it. Nothing was sent.")
-        before = {name: traces(client.status(name))} if chosen.wait else {}
+        watches = {name: Watch.after_change(client.status(name))} if chosen.wait else {}
         client.put_config(name, wanted)
     except ConnectError as error:
         say_note(f"your text is still in {path}; it may hold secrets. Send it with: connect-py apply -f {path}")
@@ -183,7 +182,7 @@ def _edit(chosen: argparse.Namespace) -> int:
     Path(path).unlink()
     changes, _ = config_changes(original, wanted)
     say([f"~ {name}: change", *(f"    {change.line}" for change in changes)])
-    return _waited(client, {name: Watch(before[name])}, chosen) if chosen.wait else OK
+    return _waited(client, watches, chosen)
 
 
 def _file_name(name: str) -> str:
@@ -226,10 +225,10 @@ def _patch(chosen: argparse.Namespace) -> int:
     current = client.config(name)
     after = {key: value for key, value in (current | wanted).items() if value is not None}
     changes, _ = config_changes(current, after)
-    before = {name: traces(client.status(name))} if chosen.wait else {}
+    watches = {name: Watch.after_change(client.status(name))} if chosen.wait else {}
     client.patch_config(name, wanted)
     say([f"~ {name}: change" if changes else f"= {name}: unchanged", *(f"    {change.line}" for change in changes)])
-    return _waited(client, {name: Watch(before[name])}, chosen) if chosen.wait else OK
+    return _waited(client, watches, chosen)
 
 
 def _waited(client: ConnectClient, watches: Mapping[str, Watch], chosen: argparse.Namespace) -> int:

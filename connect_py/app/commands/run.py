@@ -13,7 +13,7 @@ from connect_py.app.commands.connection import add_worker_options, client_of, sa
 from connect_py.errors import ConfigError
 
 #: Verb → the state that tasks have then.
-_STATES = {"pause": "PAUSED", "resume": "RUNNING", "stop": "STOPPED", "restart": "RUNNING"}
+_STATES = {"pause": "PAUSED", "resume": "RUNNING", "stop": "STOPPED"}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,9 @@ def _run(verb: str) -> Callable[[argparse.Namespace], int]:
                     client.restart_task(name, chosen.task)
             else:
                 client.restart(name, tasks=not chosen.no_tasks, only_failed=chosen.failed)
-        watches = {name: Watch(failed[name], _STATES[verb]) for name in names}
+        watches = {
+            name: Watch.after_change(found[name]["status"]) if verb == "restart" else Watch(failed[name], _STATES[verb]) for name in names
+        }
         failures = wait_settled(client, watches, chosen.timeout) if chosen.wait else {}
         if chosen.json:
             say_json([{"name": name, "action": verb, "failure": failures.get(name)} for name in names])
