@@ -12,24 +12,31 @@ Status = Mapping[str, Any]
 #: when it runs. A state that stays for this long is taken for the answer.
 SETTLE_SECONDS = 3.0
 
+#: For how long a failure from before the change must stay, unless the part was seen in another state since: a task that starts again on a
+#: busy machine reports nothing for seconds, and the same mistake gives the same trace.
+OLD_FAILURE_SECONDS = 15.0
+
 
 @dataclass
 class Watch:
     """Decides when a connector has settled.
 
-    A failure that was there before the change counts only when it stays, and so does the wanted state. A new failure counts at once.
+    The wanted state counts when it stays, and so does a failure that was there before the change. A new failure counts at once.
 
     Args:
         before: `traces` before the change.
-        state: of the tasks to wait for: RUNNING or PAUSED, or STOPPED, for which there must be no tasks.
-        settle_seconds: for how long a state must stay.
+        state: to wait for: RUNNING, which needs a task, PAUSED, or STOPPED, which must have none.
+        settle_seconds: for how long the wanted state must stay.
+        old_failure_seconds: for how long a failure of `before` must stay.
     """
 
     before: Mapping[str, str] = field(default_factory=dict)
     state: str = "RUNNING"
     settle_seconds: float = SETTLE_SECONDS
+    old_failure_seconds: float = OLD_FAILURE_SECONDS
     _since: float = 0.0
     _last: object = None
+    _left: set[str] = field(default_factory=set)
 
     @classmethod
     def after_change(cls, before: Status) -> Watch:
@@ -51,13 +58,14 @@ class Watch:
         if status is None:
             return False, ""
         failures = traces(status)
+        self._left |= {where for where in self.before if where not in failures}
         for where, trace in failures.items():
-            if self.before.get(where) != trace:
+            if self.before.get(where) != trace or where in self._left:
                 return True, f"{where}: {trace}"
         seen = [("connector", status["connector"]["state"]), *((task["id"], task["state"]) for task in status["tasks"])]
         if seen != self._last:
             self._last, self._since = seen, now
-        if now - self._since < self.settle_seconds:
+        if now - self._since < (self.old_failure_seconds if failures else self.settle_seconds):
             return False, ""
         if failures:
             where, trace = next(iter(failures.items()))
@@ -68,7 +76,10 @@ class Watch:
         if status["connector"]["state"] != self.state:
             return False
         tasks = status["tasks"]
-        return not tasks if self.state == "STOPPED" else bool(tasks) and all(task["state"] == self.state for task in tasks)
+        if self.state == "STOPPED":
+            return not tasks
+        # a connector that was created paused has no tasks before it is resumed (KIP-980)
+        return (bool(tasks) or self.state == "PAUSED") and all(task["state"] == self.state for task in tasks)
 
 
 def traces(status: Status) -> dict[str, str]:

@@ -120,7 +120,10 @@ def test_a_new_failure_counts_at_once_and_an_old_one_when_it_stays() -> None:
     assert watch.look(failed, 0) == (False, ""), "the status may be from before the change"
     assert watch.look(status("RUNNING", "FAILED", trace="new"), 1) == (True, "task 0: new")
     again = Watch({"task 0": "old"})
-    assert [again.look(failed, second) for second in (0, 2.9, 3)] == [(False, ""), (False, ""), (True, "task 0: old")]
+    assert [again.look(failed, second) for second in (0, 14.9, 15)] == [(False, ""), (False, ""), (True, "task 0: old")]
+    twice = Watch({"task 0": "old"})
+    states = (failed, status("RUNNING", "RESTARTING"), failed)
+    assert [twice.look(each, second) for second, each in enumerate(states)] == [(False, ""), (False, ""), (True, "task 0: old")]
     mended = Watch({"task 0": "old"})
     seen = [
         mended.look(each, second) for each, second in ((failed, 0), (status("RUNNING", "RUNNING"), 1), (status("RUNNING", "RUNNING"), 4))
@@ -133,6 +136,12 @@ def test_a_stop_has_settled_when_there_are_no_tasks() -> None:
     assert watch.look(status("RUNNING", "RUNNING"), 1) == (False, "")
     assert watch.look(status("STOPPED", "RUNNING"), 2) == (False, "")
     assert watch.look(status("STOPPED"), 3) == (True, "")
+
+
+def test_a_connector_that_was_created_paused_has_no_tasks_yet() -> None:
+    assert Watch(state="PAUSED", settle_seconds=0).look(status("PAUSED"), 1) == (True, "")
+    assert Watch(state="PAUSED", settle_seconds=0).look(status("PAUSED", "RUNNING"), 1) == (False, "")
+    assert Watch(settle_seconds=0).look(status("RUNNING"), 1) == (False, "")
 
 
 @pytest.mark.parametrize(
