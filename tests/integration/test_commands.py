@@ -19,7 +19,7 @@ from tests.fix_postgres import postgres_source
 from tests.reference import REFERENCE, JavaWorker
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.services, pytest.mark.timeout(600)]
 
 
 @dataclass
@@ -56,7 +56,7 @@ def own(request: pytest.FixtureRequest, kafka: Kafka, tmp_path_factory: pytest.T
         plugins = {"plugin.path": f"{REFERENCE}/plugins,{REFERENCE}/file-plugin"}
         running: Worker = JavaWorker(folder, kafka.bootstrap, properties=plugins)
     else:
-        running = Worker(folder, kafka.bootstrap)
+        running = Worker(folder, kafka.bootstrap, seconds=180)
     yield running
     running.stop()
 
