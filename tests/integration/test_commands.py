@@ -136,6 +136,7 @@ def test_a_refused_connector_does_not_keep_the_others_back(own: Worker, run: Com
 def test_what_fails_is_shown_waited_for_and_restarted(own: Worker, run: Command, tmp_path: Path, tag: str) -> None:
     out = tmp_path / "later/out"
     sink = {"connector.class": "FileStreamSink", "tasks.max": "1", "topics": f"{tag}-lines", "file": str(out)}
+    sink["value.converter"] = "org.apache.kafka.connect.storage.StringConverter"
     write(tmp_path / "c", "sink", sink)
     write(tmp_path / "c", "lines", lines_source(tmp_path, tag))
     told = run("apply", "-f", str(tmp_path / "c"), "--wait")
@@ -196,7 +197,7 @@ def test_events_are_shown_as_they_come_and_tables_read_again(
     with postgres.connect(database) as connection:
         connection.execute("CREATE TABLE customers (id integer PRIMARY KEY, email text); ALTER TABLE customers REPLICA IDENTITY FULL")
         connection.execute("INSERT INTO customers VALUES (1001, 'a'), (1002, 'x')")
-        config = postgres_source(postgres, database, tag, table_include_list="public.customers", read_only="true")
+        config = postgres_source(postgres, database, tag, table_include_list="public.customers", read_only="true", plugin_name="pgoutput")
         assert run("apply", "-f", str(write(tmp_path / "c", tag, config)), "--wait").code == 0
         brokers = ("--bootstrap-servers", kafka.bootstrap)
         eventually(lambda: kafka.count(f"pg_{tag}.public.customers") == 2, "rows of the snapshot")

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connect_py.api.permissions import FILE_PATHS, permit
 from connect_py.app.client.files import SUFFIXES, ConnectorFile, read_paths
 from connect_py.app.client.text import GREEN, RED, YELLOW, coloured
 from connect_py.app.commands.command import OK, WRONG, Command
@@ -66,6 +67,7 @@ def _check(chosen: argparse.Namespace) -> int:
     from connect_py.plugins.registry import Plugins
 
     worker = _properties(chosen.worker_properties) if chosen.worker_properties else {}
+    permit(worker or {FILE_PATHS: "/"})  # which files a connector may name is the worker's to say, and without its file nobody knows
     plugins = Plugins.discover()
     findings: list[Finding] = []
     looked_at: list[str] = []

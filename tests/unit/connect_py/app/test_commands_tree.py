@@ -211,6 +211,15 @@ def test_a_connector_file_is_read_as_a_worker_would(tmp_path: Path, capsys: pyte
     assert "needs a Java class" in kinds["snapshot.query.mode"][1]
 
 
+def test_paths_of_files_are_the_workers_to_allow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, worker = tmp_path / "lines.yaml", tmp_path / "worker.properties"
+    path.write_text("name: lines\nconnector.class: FileStreamSource\nfile: /data/lines.txt\ntopic: t\n")
+    worker.write_text("file.connectors.allowed.paths=/elsewhere\n")
+    assert checked(path, capsys) == (0, [])
+    code, [(kind, name, text)] = checked(path, capsys, "--worker-properties", str(worker))
+    assert (code, kind, name, "file.connectors.allowed.paths" in text) == (3, "refused", "file", True)
+
+
 def test_warnings_alone_fail_only_when_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in {**POSTGRES, "tabel.include.list": "public.a"}.items()))
