@@ -129,7 +129,7 @@ def connector_findings(wanted: ConnectorFile, worker: Mapping[str, str], plugins
 
     file = wanted.source
     try:
-        infos = validate(plugins, worker, wanted.config, offline=True)
+        infos = validate(plugins, worker, wanted.config, connects=False)
         connector = plugins.connector(wanted.config["connector.class"].strip())
     except BadRequestError as error:
         yield Finding(file, "refused", "connector.class", _with_meant(str(error), plugins))
