@@ -102,7 +102,7 @@ class Page:
         """Open a view, and wait until it is drawn."""
         self.tab.goto(f"{self.url}/ui/{view}")
         self.tab.wait_for_selector("main h1")
-        self.tab.wait_for_function("!document.querySelector('.loading')")
+        self.tab.wait_for_selector(".loading", state="detached")
         return self.tab
 
     def picture(self, name: str) -> None:
