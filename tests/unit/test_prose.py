@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from types import ModuleType
 
 import pytest
@@ -14,6 +15,7 @@ def script(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"script_{name}", ROOT / "tests" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
