@@ -1,0 +1,239 @@
+"""The checker of histories: right ones are clean, and each planted fault is reported by the invariant that it breaks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connect_py.app.verify.history.checks import check
+from connect_py.app.verify.history.records import (
+    Acknowledged,
+    Event,
+    History,
+    Invariant,
+    Op,
+    Row,
+    StoredOffset,
+    TaskState,
+    Write,
+)
+from tests.histories import TABLES, right_history
+from tests.seeds import examples, seeds
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(seed=SEEDS, exactly_once=st.booleans(), whole_deletes=st.booleans())
+def test_a_right_history_is_clean_over_kills_and_replays(seed: int, exactly_once: bool, whole_deletes: bool) -> None:
+    history = right_history(random.Random(seed), exactly_once=exactly_once, whole_deletes=whole_deletes)
+    assert [str(finding) for finding in check(history)] == []
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(seed=SEEDS)
+def test_a_right_history_is_clean_where_its_start_is_not_known(seed: int) -> None:
+    history = right_history(random.Random(seed))
+    history = replace(history, promise=replace(history.promise, start=None, restarts=None))
+    assert [str(finding) for finding in check(history)] == []
+
+
+# -- planted faults: a right history with one thing wrong
+
+
+Fault = Callable[[History, random.Random], History]
+
+
+def without(history: History, event: Event) -> History:
+    return replace(history, events=[each for each in history.events if each is not event])
+
+
+def changed(history: History, event: Event, **more: object) -> History:
+    return replace(history, events=[replace(each, **more) if each is event else each for each in history.events])
+
+
+def some(history: History, dice: random.Random, *ops: Op, last: bool = False) -> Event:
+    """An event of these operations which is there once, so that no replay makes good what is done to it."""
+    counts: dict[tuple[object, ...], int] = {}
+    for event in history.events:
+        place = event.table, event.key, event.op, event.sequence
+        counts[place] = counts.get(place, 0) + 1
+    found = [e for e in history.events if e.op in ops and counts[e.table, e.key, e.op, e.sequence] == 1]
+    return found[-1] if last else dice.choice(found)
+
+
+def drop_an_event(history: History, dice: random.Random) -> History:
+    return without(history, some(history, dice, Op.CREATE, Op.UPDATE))
+
+
+def lose_a_delete(history: History, dice: random.Random) -> History:
+    event = some(history, dice, Op.DELETE)
+    place = history.events.index(event)
+    return replace(history, events=[*history.events[:place], *history.events[place + 2 :]])
+
+
+def repeat_an_event(history: History, dice: random.Random) -> History:
+    """Once more than restarts explain."""
+    event = some(history, dice, Op.CREATE, Op.UPDATE, last=True)
+    end = max(each.offset for each in history.events if each.topic == event.topic) + 1
+    more = [replace(event, offset=end + number) for number in range((history.promise.restarts or 0) + 1)]
+    return replace(history, events=[*history.events, *more])
+
+
+def swap_two_of_a_key(history: History, dice: random.Random) -> History:
+    events = list(history.events)
+    pairs = [
+        (one, two)
+        for one, first in enumerate(events)
+        for two in range(one + 1, len(events))
+        if (first.table, first.key) == (events[two].table, events[two].key)
+        and first.op is Op.CREATE
+        and events[two].op is Op.UPDATE
+        and not any(e.table == first.table and e.key == first.key for e in events[one + 1 : two])
+        and [(e.table, e.key, e.sequence) for e in events].count((first.table, first.key, first.sequence)) == 1
+    ]
+    one, two = dice.choice(pairs)
+    events[one], events[two] = replace(events[two], offset=events[one].offset), replace(events[one], offset=events[two].offset)
+    return replace(history, events=events)
+
+
+def read_a_stale_row(history: History, dice: random.Random) -> History:
+    events = list(history.events)
+    event = some(history, dice, Op.UPDATE)
+    older = next(c for c in history.changes if (c.table, c.key, c.sequence) == (event.table, event.key, event.sequence - 1))
+    row = replace(event, op=Op.READ, sequence=older.sequence, digest=older.digest, incremental=True, total_order=None, offset=event.offset)
+    events.insert(events.index(event) + 1, row)
+    return replace(history, events=events)
+
+
+def skip_a_chunk(history: History, dice: random.Random) -> History:
+    """Rows that were read, and never changed again, are not there."""
+    rest = [event for event in history.events if event.op is not Op.READ]
+    return replace(history, events=[event for event in rest if (event.table, event.key) != reads_only(history)])
+
+
+def reads_only(history: History) -> tuple[str, str | None]:
+    return next((e.table, e.key) for e in history.events if e.op is Op.READ)
+
+
+def resurrect_an_aborted_change(history: History, dice: random.Random) -> History:
+    event = some(history, dice, Op.CREATE, Op.UPDATE, last=True)
+    return replace(history, events=[*history.events, replace(event, op=Op.UPDATE, sequence=1_000, offset=event.offset + 1_000)])
+
+
+def cut_a_text(history: History, dice: random.Random) -> History:
+    event = some(history, dice, Op.CREATE, Op.UPDATE)
+    return changed(history, event, digest=f"{event.digest}, of a text without its end")
+
+
+def store_an_older_offset(history: History, dice: random.Random) -> History:
+    return replace(history, stored=[*history.stored, StoredOffset("shop", (99, 0)), StoredOffset("shop", (98, 7))])
+
+
+def acknowledge_early(history: History, dice: random.Random) -> History:
+    sample = dice.choice(history.acknowledged)
+    return replace(history, acknowledged=[Acknowledged(sample.at, (10_000, 0), sample.stored)])
+
+
+def lose_a_tombstone(history: History, dice: random.Random) -> History:
+    return without(history, history.events[history.events.index(some(history, dice, Op.DELETE)) + 1])
+
+
+def tear_a_transaction(history: History, dice: random.Random) -> History:
+    """One change of several is shown under another transaction's name."""
+    large = {event.transaction for event in history.events if event.total_order == 3}
+    event = dice.choice([event for event in history.events if event.transaction in large])
+    return changed(history, event, transaction="other:lsn")
+
+
+def lose_an_end(history: History, dice: random.Random) -> History:
+    return replace(history, boundaries=history.boundaries[:-1])
+
+
+def write_after_the_successor(history: History, dice: random.Random) -> History:
+    late = [Write("c-0", start, TABLES[0], 0, 1_000 + number) for number, start in enumerate(("one", "two", "one"))]
+    return replace(history, writes=[*history.writes, *late])
+
+
+def forget_ddl(history: History, dice: random.Random) -> History:
+    assert history.schema_history is not None
+    return replace(history, schema_history=history.schema_history[:-1])
+
+
+def fail_a_task(history: History, dice: random.Random) -> History:
+    return replace(history, states=[TaskState("c-0", "FAILED", "org.example.Error: no\n  at")])
+
+
+def miscount(history: History, dice: random.Random) -> History:
+    return replace(history, counted=[replace(history.counted[0], written=1)])
+
+
+def lose_a_row_in_the_lakehouse(history: History, dice: random.Random) -> History:
+    assert history.sink_versions is not None
+    table = next(table for table in TABLES if history.sink_versions[table][-1])
+    *older, last = history.sink_versions[table]
+    return replace(history, sink_versions={table: [*older, dict(list(last.items())[1:])]})
+
+
+def go_back_in_the_lakehouse(history: History, dice: random.Random) -> History:
+    assert history.sink_versions is not None
+    table, key, row = next((t, k, r) for t in TABLES for k, r in history.sink_versions[t][-1].items() if (r.sequence or 0) > 2)
+    live = next(c for c in history.changes if (c.table, c.key) == (table, key) and c.op is not Op.DELETE)
+    versions = history.sink_versions[table]
+    return replace(history, sink_versions={table: [{key: row}, {key: Row(live.sequence, live.digest)}, *versions[-1:]]})
+
+
+def keep_another_row(history: History, dice: random.Random) -> History:
+    """The journal is no witness of the source."""
+    assert history.rows is not None
+    table, key = next((table, key) for table in TABLES for key in history.rows[table])
+    return replace(history, rows={**history.rows, table: {**history.rows[table], key: Row(1_000)}})
+
+
+def spread_a_key(history: History, dice: random.Random) -> History:
+    return changed(history, some(history, dice, Op.UPDATE), partition=1)
+
+
+FAULTS: dict[Fault, Invariant] = {
+    drop_an_event: Invariant.LOST,
+    lose_a_delete: Invariant.LOST,
+    repeat_an_event: Invariant.REPLAYS,
+    swap_two_of_a_key: Invariant.ORDER,
+    spread_a_key: Invariant.ORDER,
+    read_a_stale_row: Invariant.STALE_ROW,
+    skip_a_chunk: Invariant.LOST,
+    resurrect_an_aborted_change: Invariant.PHANTOM,
+    cut_a_text: Invariant.VALUES,
+    store_an_older_offset: Invariant.OFFSETS,
+    acknowledge_early: Invariant.ACKNOWLEDGED,
+    lose_a_tombstone: Invariant.TOMBSTONES,
+    tear_a_transaction: Invariant.TRANSACTIONS,
+    lose_an_end: Invariant.TRANSACTIONS,
+    write_after_the_successor: Invariant.ONE_OWNER,
+    forget_ddl: Invariant.SCHEMA_HISTORY,
+    fail_a_task: Invariant.LOUD,
+    miscount: Invariant.COUNTED,
+    lose_a_row_in_the_lakehouse: Invariant.LAKEHOUSE,
+    go_back_in_the_lakehouse: Invariant.LAKEHOUSE,
+    keep_another_row: Invariant.JOURNAL,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_planted_fault_is_reported_by_its_invariant(fault: Fault) -> None:
+    planted = 0
+    for seed in seeds(25):
+        dice = random.Random(seed)
+        try:
+            history = fault(right_history(dice), dice)
+        except (IndexError, StopIteration):  # this one has no place for it
+            continue
+        planted += 1
+        found = check(history)
+        assert FAULTS[fault] in {finding.invariant for finding in found}, f"seed {seed}: {[str(finding) for finding in found]}"
+    assert planted >= 10
