@@ -64,7 +64,7 @@ test-long: java install
 	@$(BIN)/python tests/lanes.py --long
 
 test-images: java install
-	@$(BIN)/python tests/images/run.py $(STEPS)
+	@TMPDIR=$${TMPDIR:-/var/tmp} $(BIN)/python tests/images/run.py $(STEPS)
 
 release: install
 	@$(BIN)/python tests/release.py

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -67,7 +66,6 @@ def main(chosen: list[str]) -> int:
         print(f"make test-images needs root and Debian's packages: apt-get install {' '.join(missing_tools())}", file=sys.stderr)
         return 2
     failed = []
-    tempfile.tempdir = os.environ.get("TMPDIR", "/var/tmp")  # trees of 1 GB, for which /tmp may be too small
     for name in chosen or list(STEPS):
         say(f"== {name}")
         try:

@@ -281,7 +281,7 @@ COMMANDS = (
         "create and change connectors until they are as files say",
         _apply_options,
         _apply,
-        about=f"{_FORMS} What is equal already is not sent, so that you can repeat the command.",
+        about=f"{_FORMS} A configuration that is equal already is not sent, so you can repeat the command.",
         examples=(
             "apply -f connectors/",
             "apply -f inventory.json --wait",

@@ -603,7 +603,7 @@ def test_a_server_that_ends_by_itself_says_so_and_one_that_is_stopped_does_not()
         (url,) = server.start(ends_its_loop_when_asked, on_end=ended.set)
         if by_itself:
             with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10) as raw:
-                raw.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 assert ended.wait(10)
         server.stop()
         assert ended.is_set() is by_itself

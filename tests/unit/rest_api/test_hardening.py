@@ -73,8 +73,8 @@ def raw(port: int, data: bytes) -> bytes:
 
 def test_a_request_with_two_framings_is_refused_and_the_connection_closed(start: Start) -> None:
     port = start()
-    smuggled = b"GET /connectors HTTP/1.1\r\nHost: h\r\n\r\n"
-    head = b"POST /connectors HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+    smuggled = b"GET /connectors HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = b"POST /connectors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     head += b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n"
     found = raw(port, head % (5 + len(smuggled)) + b"0\r\n\r\n" + smuggled)
     assert found.startswith(b"HTTP/1.1 400 ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from pathlib import Path
@@ -53,7 +54,7 @@ def test_examples_of_the_help_are_command_lines_that_are_accepted(name: str) -> 
     from connect_py.app.commands.tree import parse
 
     for example in COMMANDS[name].examples:
-        words = shlex.split(example.partition(" < ")[0])
+        words = list(itertools.takewhile(lambda word: word not in ("<", ">"), shlex.split(example)))
         assert parse(words).command.name == name
 
 
