@@ -87,9 +87,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "user" / "password").write_text("s3cret")
     for name, value in {
         "ADVERTISED_HOSTNAME": "my-connect-0.my-connect.shop.svc",
-        "KAFKA_CONNECT_SASL_USERNAME": "connect",
+        "KAFKA_CONNECT_SASL_USERNAME": "u-strimzi",
         "KAFKA_CONNECT_OAUTH_CLIENT_SECRET": "oauth-secret",
-        "KAFKA_CONNECT_OAUTH_CONFIG": 'oauth.client.id="connect" oauth.token.endpoint.uri="https://sso/token"',
+        "KAFKA_CONNECT_OAUTH_CONFIG": 'oauth.client.id="u-strimzi" oauth.token.endpoint.uri="https://sso/token"',
     }.items():
         monkeypatch.setenv(name, value)
     return tmp_path
@@ -111,12 +111,12 @@ def resolved(folder: Path, protocol: str, *lines: str) -> dict[str, str]:
         (
             "SASL_SSL",
             (*TLS, "sasl.mechanism=SCRAM-SHA-512", SCRAM_LINE),
-            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "connect", "sasl.password": "s3cret", "ssl.ca.pem": "CLUSTER\nOTHER"},
+            {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u-strimzi", "sasl.password": "s3cret", "ssl.ca.pem": "CLUSTER\nOTHER"},
         ),
         (
             "SASL_PLAINTEXT",
             ("sasl.mechanism=PLAIN", SCRAM_LINE.replace("scram.Scram", "plain.Plain")),
-            {"sasl.mechanism": "PLAIN", "sasl.username": "connect", "sasl.password": "s3cret"},
+            {"sasl.mechanism": "PLAIN", "sasl.username": "u-strimzi", "sasl.password": "s3cret"},
         ),
         (
             "SASL_PLAINTEXT",
@@ -127,7 +127,7 @@ def resolved(folder: Path, protocol: str, *lines: str) -> dict[str, str]:
             ),
             {
                 "sasl.oauthbearer.method": "oidc",
-                "sasl.oauthbearer.client.id": "connect",
+                "sasl.oauthbearer.client.id": "u-strimzi",
                 "sasl.oauthbearer.client.secret": "oauth-secret",
                 "sasl.oauthbearer.token.endpoint.url": "https://sso/token",
                 "https.ca.location": "/opt/kafka/oauth-certs/ca/ca.crt",
