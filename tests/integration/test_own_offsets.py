@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.worker import Worker
+from connect_py.app.services.worker import RefusedError, Worker
 from connect_py.kafka.admin import KafkaAdmin
 from tests.fix_kafka import Kafka
 from tests.folding import payload
@@ -73,13 +73,20 @@ def test_a_source_resumes_where_the_workers_topic_says_and_then_keeps_its_offset
     worker.delete(tag)
 
 
+def is_failed(worker: Worker, name: str) -> bool:
+    try:
+        return bool(worker.status(name)["connector"]["state"] == "FAILED")
+    except RefusedError:  # right after the request that made it, it has no status yet
+        return False
+
+
 def test_a_connector_whose_topic_forgets_fails_itself_until_it_names_a_better_one(
     worker: Worker, admin: KafkaAdmin, tmp_path: Path, tag: str
 ) -> None:
     admin.create_topic(f"own-{tag}", 1, 1, {})
     config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines.txt"), "topic": tag}
     worker.request("POST", "/connectors", {"name": tag, "config": {**config, "offsets.storage.topic": f"own-{tag}"}})
-    eventually(lambda: worker.status(tag)["connector"]["state"] == "FAILED", "the refusal")
+    eventually(lambda: is_failed(worker, tag), "the refusal")
     shown = worker.status(tag)
     assert shown["tasks"] == []
     assert (
