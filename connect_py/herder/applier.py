@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -197,6 +196,7 @@ class Applier:
         self.cluster_id = cluster_id
         self._offsets_by_pipe = offsets_by_pipe
         self._connector_stop_seconds = connector_stop_seconds
+        self._clock = threads
         self._launcher = launcher or Launcher(task_command, forks=worker.has_fork_server)
         self.thread = thread or HerderThread(threads)
         self._pool = threads.pool(_POOL_SIZE, "start-stop")
@@ -352,9 +352,9 @@ class Applier:
     def _when_ended(self, work: Allocation, then: Callable[[], None], deadline: float | None = None) -> None:
         """Tasks end, if need be by a signal. A connector that does not, since its code does not return, holds nobody up for long: the
         group would wait with it (`Worker.awaitStopConnector`)."""
-        until = time.monotonic() + self._connector_stop_seconds if deadline is None else deadline
+        until = self._clock.now() + self._connector_stop_seconds if deadline is None else deadline
         stuck = [name for name in work.connectors if not self._connectors.has_ended(name)]
-        if not self.tasks.have_ended(work.tasks) or (stuck and time.monotonic() < until):
+        if not self.tasks.have_ended(work.tasks) or (stuck and self._clock.now() < until):
             self.thread.post_later(_ENDED_SECONDS, lambda: self._when_ended(work, then, until))
             return
         for name in stuck:
