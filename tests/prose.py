@@ -79,7 +79,6 @@ ALLOWED = {
     "docs/connectors/mongodb-values.md": Figures(17.9, 11.1, 59, 0, 323, 1),
     "docs/connectors/mongodb.md": Figures(16, 3, 55, 1.7, 192, 4),
     "docs/connectors/mysql.md": Figures(16, 3, 55, 8, 135, 1),
-    "docs/connectors/postgresql.md": Figures(21.2, 9.7, 69, 1.3, 255, 8),
     "docs/converters.md": Figures(17.7, 3, 55, 1.6, 212, 2),
     "docs/errors.md": Figures(16, 3, 55, 2.1, 119, 3),
     "docs/metrics.md": Figures(16, 3.1, 55, 1, 318, 6),
