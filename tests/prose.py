@@ -80,7 +80,6 @@ ALLOWED = {
     "docs/connectors/mongodb.md": Figures(16, 3, 55, 1.7, 192, 4),
     "docs/connectors/mysql.md": Figures(16, 3, 55, 8, 135, 1),
     "docs/converters.md": Figures(17.7, 3, 55, 1.6, 212, 2),
-    "docs/errors.md": Figures(16, 3, 55, 2.1, 119, 3),
     "docs/metrics.md": Figures(16, 3.1, 55, 1, 318, 6),
     "docs/plugins.md": Figures(16, 3, 73, 0.6, 229, 6),
     "docs/rest.md": Figures(16, 3, 55, 3.7, 89, 8),
