@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -122,6 +125,32 @@ def test_files_are_applied_once_and_then_nothing_differs(own: Worker, run: Comma
     assert own.request("GET", "/connectors/a")["name"] == "a"
     assert run("apply", "-f", str(folder), "--prune", "--yes").lines[-1] == "- a: delete"
     assert own.request("GET", "/connectors") == ["b"]
+
+
+def test_the_log_of_a_connector_is_that_of_its_tasks_and_can_be_followed(own: Worker, run: Command, tmp_path: Path, tag: str) -> None:
+    run("apply", "-f", str(write(tmp_path / "c", tag, lines_source(tmp_path, tag, file=str(tmp_path)))))
+    if isinstance(own, JavaWorker):
+        told = run("logs", tag)
+        assert (told.code, "is Kafka Connect's in Java" in told.err) == (2, True)
+        return
+    own.wait_for(tag, "FAILED")
+    shown = eventually(lambda: run("logs", tag, "--level", "error").lines, "the failure")
+    assert f" ERROR [{tag}|task-0]" in shown[0]
+    assert run("logs", tag, "--task", "1").out == ""
+    [last] = run("logs", tag, "-n", "1", "--json").lines
+    assert json.loads(last)["line"].expandtabs(4) == run("logs", tag).lines[-1]
+    output = tmp_path / "output"
+    with output.open("w") as file:
+        command = [sys.executable, "-P", "-m", "connect_py.app.cli", "logs", tag, "--follow", "--worker", own.url]
+        following = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        eventually(lambda: output.read_text().count(" ERROR ") == 1, output.read_text)
+        own.request("POST", f"/connectors/{tag}/tasks/0/restart")
+        eventually(lambda: output.read_text().count(" ERROR ") == 2, output.read_text)
+    finally:
+        following.send_signal(signal.SIGINT)
+    assert following.wait(30) == 130
+    assert run("logs", "nobody").code == 2
 
 
 def test_a_refused_connector_does_not_keep_the_others_back(own: Worker, run: Command, tmp_path: Path, tag: str) -> None:

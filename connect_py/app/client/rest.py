@@ -1,7 +1,8 @@
 """Send requests to a Connect worker.
 
 Only Kafka Connect's own resources are used, so that a Java worker answers the same; `ConnectClient.send_signal`,
-`ConnectClient.notifications` and `ConnectClient.doctor` are this project's and say so when a worker does not have them.
+`ConnectClient.notifications`, `ConnectClient.log_lines` and `ConnectClient.doctor` are this project's and say so when a worker does not
+have them.
 
 A client belongs to one thread. It follows no redirect: the password would travel to whatever address the answer names.
 """
@@ -227,6 +228,21 @@ class ConnectClient:
         query = "notifications?limit=1000" + (f"&since={since}" if since is not None else "")
         found: Sequence[Mapping[str, Any]] = self._own(name, query)["notifications"]
         return found
+
+    def log_lines(self, name: str, since: int = 0) -> list[tuple[int, int, str]]:
+        """Return (number, task, line) of the last lines of the connector's tasks on this worker, with larger numbers than `since`.
+
+        Raises:
+            ConnectError: the worker does not answer that.
+        """
+        try:
+            found = self._object(f"/ui/api{_connector(name, 'log')}?since={since}")
+        except NotFoundError as error:
+            raise ConnectError(
+                f"The worker at {self.url} shows no log: it has rest.ui=off, or is Kafka Connect's in Java. Look into its log file, for "
+                f"lines with [{name}|"
+            ) from error
+        return [(int(number), int(task), str(line)) for number, task, line in found["lines"]]
 
     def doctor(self, java_class: str, config: Mapping[str, str]) -> Mapping[str, Any]:
         """Return everything that a configuration and its servers lack (docs/doctor.md); Kafka Connect's worker answers 404."""
