@@ -7,7 +7,8 @@ BIN := .venv/bin
 
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
-	@echo '                     WORKERS=2 shares the work between two workers and kills one)'
+	@echo '                     WORKERS=2 shares the work between two workers and kills one, KILL=1 kills task, Spark and worker,'
+	@echo '                     ROWS=1000000 shows how fast it goes, SOURCE=mysql or mongodb takes another database)'
 	@echo 'make test            checks and tests, against servers that the tests start (about 15 minutes on two cores)'
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
 	@echo 'make test-images     builds the images and runs them, docker-compose.yaml and the manifests (root, podman; half an hour)'
@@ -35,7 +36,7 @@ install: .venv/installed
 	@touch $@
 
 demo: java install
-	@$(BIN)/connect-py demo $(if $(WORKERS),--workers $(WORKERS)) $(if $(filter-out 0,$(KEEP)),--keep)
+	@$(BIN)/connect-py demo $(if $(WORKERS),--workers $(WORKERS)) $(if $(filter-out 0,$(KILL)),--kill) $(if $(ROWS),--rows $(ROWS)) $(if $(SOURCE),--source $(SOURCE)) $(if $(filter-out 0,$(KEEP)),--keep)
 
 java:
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" >/dev/null || { echo 'Java 17 or newer is needed and none was found: install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME.' >&2; exit 1; }

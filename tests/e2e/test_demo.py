@@ -55,6 +55,44 @@ def test_the_demo_of_two_workers_kills_one_and_shows_the_other_go_on(env: dict[s
     assert "Every step showed the expected rows" in done.stdout
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_the_demo_kills_task_spark_and_worker_and_finds_the_tables_equal(env: dict[str, str]) -> None:
+    done = subprocess.run([*COMMAND, "--kill"], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    killed = re.findall(r"\$ kill -9 (\d+) +# (.*); ([\d,]+) rows have changed", done.stdout)
+    assert [what for _, what, _ in killed] == ["the task that reads the database", "Spark", "the worker, and all that it runs"]
+    assert len({pid for pid, _, _ in killed}) == 3
+    changes = [int(number.replace(",", "")) for *_, number in killed]
+    assert changes == sorted(changes)
+    found = re.search(r"([\d,]+) rows changed; the topic has all ([\d,]+) that were inserted", done.stdout)
+    assert found
+    changed, inserted = (int(number.replace(",", "")) for number in found.groups())
+    assert changed >= 10_000
+    assert inserted == changed - changed // 2
+    # every fourth change deletes a row; the tutorial leaves four
+    left = 4 + inserted - changed // 4
+    assert f"inventory.customers (inventory.customers): equal; {left} rows in the source, {left} in the table" in done.stdout
+    assert "inventory.orders (inventory.orders): equal" in done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("source", ["postgresql", "mysql", "mongodb"])
+def test_the_demo_of_each_database_shows_the_same_customers_and_counts_the_rows_of_a_larger_table(env: dict[str, str], source: str) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--source", source, "--rows", "60000"], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert done.returncode == 0, done.stdout
+    assert "the topic dbserver1.inventory.measurements has 60,000 records" in done.stdout
+    assert "the Iceberg table inventory.measurements has 60,000 rows" in done.stdout
+    assert re.search(r"1004 +tombstone", done.stdout)
+    last_table = done.stdout.partition("in the lakehouse table after")[2]
+    assert re.search(r"1001 +Ada +Lindgren +ada\.lindgren@example\.com", last_table)
+    assert re.search(r"1005 +Elif +Moreau", last_table)
+    assert "1004" not in last_table
+
+
 def test_without_the_lakehouse_the_second_worker_takes_over_and_no_row_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     stage = Stage()
     try:

@@ -54,13 +54,24 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="how many workers share the work, 1 to 8; the last step kills one of several"
     )
+    parser.add_argument(
+        "--kill", action="store_true", help="kill the source's task, Spark and the worker while 10,000 rows change, then compare the tables"
+    )
+    parser.add_argument("--rows", type=int, default=0, metavar="N", help="of one more table, to see how fast N rows arrive; 1000000 say")
+    parser.add_argument(
+        "--source",
+        choices=["postgresql", "mysql", "mongodb"],
+        default="postgresql",
+        metavar="DATABASE",
+        help="postgresql (without the option), mysql or mongodb",
+    )
 
 
 def demo(chosen: argparse.Namespace) -> int:
     """Tell the tutorial on servers of its own. Returns the exit code."""
     from connect_py.app.demo import main
 
-    return main(workers=chosen.workers, keep=chosen.keep, stop=chosen.stop)
+    return main(workers=chosen.workers, keep=chosen.keep, stop=chosen.stop, kill=chosen.kill, rows=chosen.rows, source=chosen.source)
 
 
 COMMANDS = (
@@ -83,10 +94,10 @@ COMMANDS = (
     Command(
         "demo",
         "Tools",
-        "play the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark",
+        "play the tutorial on servers of its own: a database, Kafka, a worker, Spark",
         _demo_options,
         demo,
-        examples=("demo --keep", "demo --workers 2", "demo --stop"),
+        examples=("demo --keep", "demo --kill", "demo --source mysql --rows 1000000", "demo --workers 2", "demo --stop"),
         exits={1: "a step did not show what it should; a log says why"},
     ),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from connect_py.app.demo.databases import DATABASES, DemoDatabase
 from connect_py.app.demo.screen import Screen, as_typed, command
 from connect_py.app.demo.stage import Stage, state_file, stop_what_was_left
-from connect_py.app.demo.story import DATABASE, SINK, SOURCE, Story, shown_url
+from connect_py.app.demo.story import SINK, SOURCE, Story, shown_url
 from connect_py.errors import ConnectError
 
 __all__ = ["main"]
@@ -16,13 +17,16 @@ __all__ = ["main"]
 MOST_WORKERS = 8
 
 
-def main(*, workers: int = 1, keep: bool = False, stop: bool = False) -> int:
+def main(*, workers: int = 1, keep: bool = False, stop: bool = False, kill: bool = False, rows: int = 0, source: str = "postgresql") -> int:
     """Run the command; returns its exit status: 0 only when every step showed the expected rows.
 
     Args:
         workers: how many share the work.
         keep: leave everything running.
         stop: only stop what an earlier run has left running.
+        kill: kill the source's task, Spark and the worker while rows change, and compare the tables.
+        rows: of a further table, with which one sees how fast it goes.
+        source: a word of `DATABASES`.
     """
     screen = Screen()
     try:
@@ -33,7 +37,11 @@ def main(*, workers: int = 1, keep: bool = False, stop: bool = False) -> int:
             raise ConnectError("An earlier demo was left running: stop it with `connect-py demo --stop`.")
         if not 1 <= workers <= MOST_WORKERS:
             raise ConnectError(f"The demo has 1 to {MOST_WORKERS} workers, not {workers}.")
-        return _play(screen, workers=workers, keep=keep)
+        if kill and workers > 1:
+            raise ConnectError("--kill is for one worker, and --workers kills one of several: give one of the two.")
+        if rows < 0:
+            raise ConnectError(f"--rows needs a number of rows, not {rows}.")
+        return _play(screen, DATABASES[source](), workers=workers, keep=keep, kill=kill, rows=rows)
     except ConnectError as error:
         print(f"\nThe demo stopped: {error}", file=sys.stderr)
         return 1
@@ -42,11 +50,11 @@ def main(*, workers: int = 1, keep: bool = False, stop: bool = False) -> int:
         return 130
 
 
-def _play(screen: Screen, *, workers: int, keep: bool) -> int:
-    screen.say("connect-py: from a PostgreSQL table through Kafka into an Iceberg table")
-    stage = Stage()
+def _play(screen: Screen, database: DemoDatabase, *, workers: int, keep: bool, kill: bool, rows: int) -> int:
+    screen.say(f"connect-py: from {database.label} through Kafka into Iceberg tables")
+    stage = Stage(database)
     try:
-        story = Story(stage, screen, workers)
+        story = Story(stage, screen, workers, kill=kill, rows=rows)
         story.tell()
     except BaseException as error:
         has_something_to_tell = isinstance(error, Exception) and stage.has_logs
@@ -70,12 +78,13 @@ def _stop(screen: Screen, stage: Stage, *, keep_folder: bool = False) -> None:
 
 
 def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
-    postgres, table = stage.postgres, stage.warehouse / "inventory/customers"
+    table, command_line = stage.warehouse / "inventory/customers", Path(sys.executable).parent / "connect-py"
     screen.step("Everything is left running")
-    screen.note(f"PostgreSQL at localhost:{postgres.port} ({postgres.user}/{postgres.password}), Kafka at {stage.kafka.bootstrap}")
+    screen.note(f"{stage.database.where}, Kafka at {stage.kafka.bootstrap.replace('127.0.0.1', 'localhost')}")
     for worker in stage.workers:
         if worker.service.is_alive():
             screen.note(f"worker: {shown_url(worker)}, process {worker.pid}, log {worker.log}")
+    screen.say(f"   Open the page of the worker in a browser: {url}/ui/")
     screen.say("   Look at the connectors, their offsets and all plugins:")
     for path in ("/connectors?expand=status", f"/connectors/{SOURCE}/offsets", f"/connectors/{SINK}/offsets", "/connector-plugins"):
         screen.code("$ " + as_typed(command("GET", url + path)))
@@ -83,14 +92,14 @@ def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
     for verb in ("pause", "resume"):
         screen.code("$ " + as_typed(command("PUT", f"{url}/connectors/{SOURCE}/{verb}")))
     screen.say("   Change a row, and read the lakehouse table a few seconds later:")
-    statement = "UPDATE inventory.customers SET last_name = 'Ibsen' WHERE id = 1002"
-    server = f"postgresql://{postgres.user}:{postgres.password}@localhost:{postgres.port}/{DATABASE}"
-    screen.code(f'$ {stage.psql} {server} -c "{statement}"')
+    screen.code(f"$ {stage.database.command()}")
     read = f"from pyiceberg.table import StaticTable; print(StaticTable.from_metadata('{table}').scan().to_arrow().to_pylist())"
     screen.code(f'$ {sys.executable} -c "{read}"')
+    screen.say("   Compare the tables with the database, row by row:")
+    screen.code(f"$ {command_line} verify {SOURCE} {SINK} --worker {url}")
     for worker in stage.workers:
         if not worker.service.is_alive():
             screen.say("   Start the killed worker again, and see it get its part of the work; Ctrl-C ends it:")
-            screen.code(f"$ {Path(sys.executable).parent / 'connect-py'} distributed {worker.log.with_name('worker.properties')}")
+            screen.code(f"$ {command_line} distributed {worker.log.with_name('worker.properties')}")
     screen.say("   Stop everything:")
-    screen.code(f"$ {Path(sys.executable).parent / 'connect-py'} demo --stop")
+    screen.code(f"$ {command_line} demo --stop")

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,6 +85,35 @@ class Screen:
             finished.set()
             ticker.join()
 
+    @contextmanager
+    def bar(self, text: str, total: int, begin: int = 0) -> Iterator[Callable[[int], None]]:
+        """Show how far a step with a known end is: what is yielded takes the number that is done. The line vanishes at the end.
+
+        Args:
+            begin: the number that was done before.
+        """
+        began = shown = time.monotonic()
+        if not self._is_terminal and begin < total:
+            self.say(f"   … {text}: {begin:,} of {total:,}")
+
+        def show(done: int) -> None:
+            nonlocal shown
+            now = time.monotonic()
+            if now - shown < (0.1 if self._is_terminal else QUIET_SECONDS) or done >= total:
+                return
+            shown = now
+            line = f"{text}: {progress(done, total, now - began, begin)}"
+            if self._is_terminal:
+                print(f"\r   … {line}\033[K", end="", flush=True)
+            else:
+                self.say(f"   … {line}")
+
+        try:
+            yield show
+        finally:
+            if self._is_terminal:
+                print("\r\033[K", end="", flush=True)
+
     def _tick(self, text: str, finished: threading.Event) -> None:
         began = time.monotonic()
         while not finished.wait(0.2 if self._is_terminal else QUIET_SECONDS):
@@ -98,6 +127,18 @@ class Screen:
 
     def _in(self, colour: str, text: str) -> str:
         return f"{colour}{text}{RESET}" if self._has_colour else text
+
+
+#: Characters of a bar.
+BAR_WIDTH = 24
+
+
+def progress(done: int, total: int, seconds: float, begin: int = 0) -> str:
+    """Return a bar, the numbers, and when the end is to be expected at the rate since `begin` were done."""
+    filled = BAR_WIDTH * done // total
+    rate = (done - begin) / seconds if seconds > 0 else 0.0
+    left = f", {(total - done) / rate:.0f} s left" if rate else ""
+    return f"[{'█' * filled}{'·' * (BAR_WIDTH - filled)}] {done:,} of {total:,}, {rate:,.0f}/s{left}"
 
 
 JSON_HEADER = "Content-Type: application/json"

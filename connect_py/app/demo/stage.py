@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from connect_py.app.demo.databases import DemoDatabase, Postgres
 from connect_py.app.services.guard import started_at
 from connect_py.app.services.kafka import KafkaBroker
-from connect_py.app.services.postgres import PostgresServer, find_binaries
 from connect_py.app.services.process import Service, free_port, is_listening
 from connect_py.app.services.worker import Worker
 from connect_py.errors import ConnectError
@@ -48,14 +48,16 @@ class Stage:
 
     Attributes:
         folder: for logs, configuration and the lakehouse's warehouse.
-        kafka, postgres: the servers, once started.
+        database: the source's.
+        kafka: the broker, once started.
         workers: those that were started, of one group.
     """
 
     kafka: KafkaBroker
-    postgres: PostgresServer
 
-    def __init__(self) -> None:
+    def __init__(self, database: DemoDatabase | None = None) -> None:
+        """Make the folder; without a database it is PostgreSQL."""
+        self.database = database or Postgres()
         self.folder = Path(tempfile.mkdtemp(prefix="connect-py-demo-"))
         self.workers: list[Worker] = []
         self._started: list[tuple[Service, int]] = []
@@ -65,22 +67,17 @@ class Stage:
         """The lakehouse's folder."""
         return self.folder / "warehouse"
 
-    @property
-    def psql(self) -> Path:
-        """PostgreSQL's command line client."""
-        return find_binaries() / "psql"
-
     def start_kafka(self) -> KafkaBroker:
         """Start the broker."""
         self.kafka = KafkaBroker(self.folder / "kafka")
         self._started.append((self.kafka.service, signal.SIGTERM))
         return self.kafka
 
-    def start_postgres(self) -> PostgresServer:
-        """Start PostgreSQL."""
-        self.postgres = PostgresServer(self.folder / "postgres")
-        self._started.append((self.postgres.service, signal.SIGINT))
-        return self.postgres
+    def start_database(self) -> str:
+        """Start the database; returns where it is, for people."""
+        where = self.database.start(self.folder / "database")
+        self._started.append((self.database.service, signal.SIGKILL if self.database.label == "MySQL" else signal.SIGINT))
+        return where
 
     @property
     def worker(self) -> Worker:
@@ -105,6 +102,12 @@ class Stage:
             self.workers.append(worker)
             self._started.append((worker.service, signal.SIGTERM))
 
+    def restart_worker(self, worker: Worker) -> None:
+        """Start a killed worker again, with the same properties and port."""
+        self._started = [(service, number) for service, number in self._started if service is not worker.service]
+        worker.restart()
+        self._started.append((worker.service, signal.SIGTERM))
+
     @property
     def has_logs(self) -> bool:
         """Whether a server was started."""
@@ -117,19 +120,23 @@ class Stage:
             service.stop(with_signal=with_signal)
         if not keep_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
-        if hasattr(self, "postgres"):
-            shutil.rmtree(self.postgres.data, ignore_errors=True)
+        for folder in self._folders():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def leave_running(self) -> None:
         """Let all servers that run outlive this process, and write down which they are."""
         running = [(service, with_signal) for service, with_signal in self._started if service.is_alive()]
         left = [LeftRunning(service.name, service.pid, started_at(service.pid), with_signal) for service, with_signal in running]
-        folders = [str(self.folder), str(self.postgres.data)]
+        folders = [str(self.folder), *map(str, self._folders())]
         state = state_file()
         state.parent.mkdir(parents=True, exist_ok=True)
         state.write_text(json.dumps({"processes": [asdict(process) for process in left], "folders": folders}))
         for service, _ in running:
             service.leave_running()
+
+    def _folders(self) -> list[Path]:
+        """Return the database's folders outside of this one, once it has been started."""
+        return self.database.folders() if hasattr(self.database, "service") else []
 
 
 def group_names(properties: Mapping[str, str]) -> dict[str, str]:

@@ -5,97 +5,28 @@ Every expectation is checked against the database. Of a topic the demo shows its
 
 from __future__ import annotations
 
-import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from connect_py.app.demo.databases import CHUNK, PREFIX
+from connect_py.app.demo.events import Change, LakeTable, count_records, read_changes
+from connect_py.app.demo.kills import CHANGE_PAUSE_SECONDS, CHANGES, source_tasks, spark_processes
 from connect_py.app.demo.screen import Screen, send
 from connect_py.app.demo.stage import GROUP_SETTINGS, Stage
 from connect_py.app.demo.takeover import PAUSE_SECONDS, Place, Writer, places, tally
 from connect_py.app.services.kafka import kafka_jars
 from connect_py.app.services.worker import RefusedError, Worker
 from connect_py.errors import ConnectError
-from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client import internal_properties
-from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from spark_sink.spark.jars import SINK_JARS, cached, java, resolve
 
-#: What the envelope's `op` means to a person.
-OPERATIONS = {"r": "read", "c": "create", "u": "update", "d": "delete"}
-
-
-@dataclass(frozen=True)
-class Change:
-    """One record: the key's field, the operation (`tombstone` for a null value), the row before and after."""
-
-    key: Any
-    operation: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-
-
-def read_changes(bootstrap: str, topic: str) -> list[Change]:
-    """Return all records of a topic of Debezium's events; none when the topic does not exist yet."""
-    properties = internal_properties({"bootstrap.servers": bootstrap, "group.id": "connect-py-demo"}, "demo")
-    admin = KafkaAdmin(properties)
-    try:
-        if not admin.describe_topics([topic]):
-            return []
-        records: list[LogRecord] = []
-        log = KafkaLog(topic, properties, admin, records.append)
-        log.start()
-        log.stop()
-    finally:
-        admin.close()
-    return [parse_change(record.key, record.value) for record in records]
-
-
-def parse_change(key: bytes | None, value: bytes | None) -> Change:
-    """Return a record of JsonConverter with schemas, as a Change."""
-    key_fields = json.loads(key or b"{}").get("payload") or {}
-    only = next(iter(key_fields.values()), None)
-    if value is None:
-        return Change(only, "tombstone", None, None)
-    event = json.loads(value)["payload"]
-    return Change(only, OPERATIONS.get(event["op"], event["op"]), event["before"], event["after"])
-
-
-DATABASE = "inventory"
-PREFIX = "dbserver1"
 TOPIC = f"{PREFIX}.inventory.customers"
+MEASUREMENTS = "inventory.measurements"
 SOURCE, SINK = "inventory-connector", "lakehouse"
-
-COLUMNS = ("id", "first_name", "last_name", "email")
-
-INVENTORY = """
-CREATE SCHEMA inventory;
-CREATE TABLE inventory.customers (
-  id serial PRIMARY KEY, first_name varchar(80) NOT NULL, last_name varchar(80) NOT NULL, email varchar(120) NOT NULL UNIQUE);
-CREATE TABLE inventory.products (
-  id serial PRIMARY KEY, name varchar(80) NOT NULL, description text, weight real);
-CREATE TABLE inventory.orders (
-  id serial PRIMARY KEY, order_date date NOT NULL, quantity integer NOT NULL,
-  purchaser integer NOT NULL REFERENCES inventory.customers (id), product_id integer NOT NULL REFERENCES inventory.products (id));
-ALTER TABLE inventory.customers REPLICA IDENTITY FULL;
-ALTER SEQUENCE inventory.customers_id_seq RESTART WITH 1001;
-ALTER SEQUENCE inventory.products_id_seq RESTART WITH 101;
-ALTER SEQUENCE inventory.orders_id_seq RESTART WITH 10001;
-INSERT INTO inventory.customers (first_name, last_name, email) VALUES
-  ('Ada', 'Lindgren', 'ada@example.com'), ('Bruno', 'Okafor', 'bruno@example.com'),
-  ('Chiara', 'Novak', 'chiara@example.com'), ('Dmitri', 'Haddad', 'dmitri@example.com');
-INSERT INTO inventory.products (name, description, weight) VALUES
-  ('kettle', 'whistles in F sharp', 1.2), ('ladder', 'five steps', 6.5), ('torch', NULL, 0.3);
-INSERT INTO inventory.orders (order_date, quantity, purchaser, product_id) VALUES
-  ('2026-01-16', 1, 1001, 102), ('2026-01-17', 2, 1002, 101), ('2026-02-19', 2, 1002, 103), ('2026-02-21', 1, 1003, 102);
-"""
-
-CHANGES = (
-    "INSERT INTO inventory.customers (first_name, last_name, email) VALUES ('Elif', 'Moreau', 'elif@example.com')",
-    "UPDATE inventory.customers SET email = 'ada.lindgren@example.com' WHERE id = 1001",
-    "DELETE FROM inventory.customers WHERE id = 1004",
-)
 
 #: What those statements must put on the topic, after the snapshot's four records.
 EXPECTED = [(1005, "create"), (1001, "update"), (1004, "delete"), (1004, "tombstone")]
@@ -122,10 +53,18 @@ class Story:
     Args:
         workers: how many share the work; the last step kills one of several.
         lakehouse: whether the sink has its part; without, no Spark is needed.
+        kill: whether the source's task, Spark and the worker are killed while rows change; then there is one worker, and the sink.
+        rows: of a table of measurements, which is captured and followed too; 0 for no such table.
     """
 
-    def __init__(self, stage: Stage, screen: Screen, workers: int = 1, *, lakehouse: bool = True) -> None:
+    def __init__(
+        self, stage: Stage, screen: Screen, workers: int = 1, *, lakehouse: bool = True, kill: bool = False, rows: int = 0
+    ) -> None:
         self._stage = stage
+        self._database = stage.database
+        self._lake = LakeTable(stage.warehouse / "inventory/customers")
+        self._kill = kill
+        self._rows = rows
         self._screen = screen
         self._workers = workers
         self._has_sink = lakehouse
@@ -145,6 +84,8 @@ class Story:
         self._change_rows()
         if self._workers > 1:
             self._kill_worker()
+        if self._kill:
+            self._kill_everything()
 
     @property
     def url(self) -> str:
@@ -155,6 +96,8 @@ class Story:
         java()
         with self._screen.working("fetching the Kafka broker from Maven Central (44 MB, once)"):
             kafka_jars()
+        with self._screen.working(f"fetching {self._database.label}, where it is not on this machine yet"):
+            self._database.fetch()
         if not self._has_sink:
             return
         needed = cached(SINK_JARS, "spark-sink")
@@ -164,11 +107,9 @@ class Story:
     def _start_servers(self) -> None:
         count = self._workers
         self._screen.step(f"A database, a broker and {'a worker' if count == 1 else f'{count} workers of one group'}, on this machine")
-        with self._screen.working("starting PostgreSQL"):
-            postgres = self._stage.start_postgres()
-        with postgres.connect() as connection:
-            version = connection.execute("SELECT current_setting('server_version')").fetchone()
-        self._screen.done(f"PostgreSQL {version[0] if version else ''} at localhost:{postgres.port}")
+        with self._screen.working(f"starting {self._database.label}"):
+            where = self._stage.start_database()
+        self._screen.done(where)
         with self._screen.working("starting Kafka"):
             kafka = self._stage.start_kafka()
         self._screen.done(f"Kafka at {kafka.bootstrap.replace('127.0.0.1', 'localhost')}")
@@ -182,59 +123,61 @@ class Story:
             )
 
     def _fill_database(self) -> None:
-        self._screen.step("Tables with a few rows")
-        postgres = self._stage.postgres
-        with postgres.connect() as connection:
-            connection.execute(f"CREATE DATABASE {DATABASE}")
-        with postgres.connect(DATABASE) as connection:
-            connection.execute(INVENTORY)
-        self._screen.note(f"database {DATABASE}: inventory.customers, inventory.products, inventory.orders; the customers are")
-        self._show_rows(self._source_rows())
+        self._screen.step("A few rows" if not self._rows else f"A few rows, and {self._rows:,}")
+        self._screen.note(self._database.fill())
+        self._show_rows(self._database.customers())
+        if not self._rows:
+            return
+        with self._screen.bar("inserting into inventory.measurements", self._rows) as show:
+            for begin in range(1, self._rows + 1, CHUNK):
+                self._database.make_measurements(begin, min(CHUNK, self._rows + 1 - begin))
+                show(min(begin + CHUNK - 1, self._rows))
+        self._screen.done(f"inventory.measurements has {self._rows:,} rows")
 
     def _start_source(self) -> None:
-        self._screen.step("PostgreSQL -> Kafka: create a source connector")
-        postgres = self._stage.postgres
-        config = {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "tasks.max": "1",
-            "database.hostname": "localhost",
-            "database.port": str(postgres.port),
-            "database.user": postgres.user,
-            "database.password": postgres.password,
-            "database.dbname": DATABASE,
-            "topic.prefix": PREFIX,
-            "table.include.list": "inventory.customers,inventory.orders",
-        }
+        self._screen.step(f"{self._database.label} -> Kafka: create a source connector")
+        config = self._database.config(self._stage.kafka.bootstrap, with_measurements=bool(self._rows))
         send(self._screen, "POST", self.url + "/connectors", {"name": SOURCE, "config": config})
         began = time.monotonic()
         self._await_running(SOURCE)
         changes = self._await(lambda: self._changes(4), f"4 records on the topic {TOPIC}", SOURCE)
         self._screen.done(f"the topic {TOPIC} has its records {time.monotonic() - began:.1f} s after the request:")
         self._show_changes(changes)
+        if self._rows:
+            topic = f"{PREFIX}.{MEASUREMENTS}"
+            self._follow(f"reading {MEASUREMENTS}", lambda: count_records(self._stage.kafka.bootstrap, topic), SOURCE)
+            seconds = time.monotonic() - began
+            self._screen.done(f"the topic {topic} has {self._rows:,} records {seconds:.1f} s after the request")
 
     def _start_sink(self) -> None:
         self._screen.step("Kafka -> Iceberg: create a sink connector, whose task is a Spark driver")
         config = {
             "connector.class": "SparkLakehouseSink",
             "tasks.max": "1",
-            "topics": f"{TOPIC},{PREFIX}.inventory.orders",
+            "topics": ",".join([TOPIC, f"{PREFIX}.inventory.orders", *([f"{PREFIX}.{MEASUREMENTS}"] if self._rows else [])]),
             "lakehouse.catalog.type": "hadoop",
             "lakehouse.catalog.warehouse": str(self._stage.warehouse),
             "lakehouse.tables.auto-create-enabled": "true",
             "lakehouse.control.commit.interval-ms": "1000",
+            **self._database.sink_properties,
+            # a task whose JVM is killed reports a failure, and stays FAILED without a policy
+            **({"task.restart.policy": "on-failure"} if self._kill else {}),
         }
         send(self._screen, "POST", self.url + "/connectors", {"name": SINK, "config": config})
         began = time.monotonic()
         with self._screen.working("Spark starts, reads the topics and creates the tables"):
             self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to equal inventory.customers", SINK)
         self._screen.done(f"the Iceberg table inventory.customers equals the database's after {time.monotonic() - began:.1f} s")
+        if self._rows:
+            table = LakeTable(self._stage.warehouse / MEASUREMENTS.replace(".", "/"))
+            self._follow("writing the Iceberg table inventory.measurements", table.count, SINK)
+            self._screen.done(f"the Iceberg table {MEASUREMENTS} has {self._rows:,} rows after {time.monotonic() - began:.1f} s")
 
     def _change_rows(self) -> None:
         self._screen.step("Change rows, and see both follow")
-        with self._stage.postgres.connect(DATABASE) as connection:
-            for statement in CHANGES:
-                self._screen.code(f"inventory=> {statement};")
-                connection.execute(statement)
+        for step in self._database.steps():
+            self._screen.code(self._database.prompt + step.shown)
+            step.run()
         began = time.monotonic()
         changes = self._await(lambda: self._changes(4 + len(EXPECTED)), f"{len(EXPECTED)} more records on the topic {TOPIC}", SOURCE)[4:]
         seen = [(change.key, change.operation) for change in changes]
@@ -255,7 +198,7 @@ class Story:
         self._show_places(before)
         victim = self._owner_of_source(before)
         seen = len(self._changes(0) or ())
-        with Writer(self._stage.postgres, DATABASE) as writer:
+        with Writer(self._database.session) as writer:
             self._await(lambda: self._arrived(writer.keys[:10], seen), "rows of the writer on the topic", SOURCE)
             self._screen.code(f"$ kill -9 {victim.pid}")
             victim.kill()
@@ -291,22 +234,77 @@ class Story:
             self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to have all rows", SINK)
         self._screen.done(f"the lakehouse table equals the database's: {len(self._lake_rows())} rows, each of them once")
 
+    def _kill_everything(self) -> None:
+        self._screen.step(f"kill -9 of the source's task, of Spark and of the worker, while {CHANGES:,} rows change")
+        worker = self._stage.worker
+        seen = len(self._changes(0) or ())
+        with Writer(self._database.session, CHANGE_PAUSE_SECONDS, mixed=True) as writer:
+            self._screen.note("half of the changes insert a customer, the others update or delete one")
+            self._await(
+                lambda: (len(writer.keys) >= 100 and self._arrived(writer.keys[:100], seen)) or None, "100 new rows on the topic", SOURCE
+            )
+            [task] = source_tasks(worker)
+            began, last = self._kill_process(task, "the task that reads the database", writer)
+            with self._screen.working("the worker starts the task again"):
+                self._await(lambda: self._arrived(writer.keys[last : last + 1], seen), "the first row since", SOURCE)
+            self._screen.done(f"the first row inserted since was on the topic after {time.monotonic() - began:.1f} s")
+
+            [jvm] = spark_processes(worker)
+            began, _ = self._kill_process(jvm, "Spark", writer)
+            with self._screen.working("the worker starts Spark again"):
+                before = self._lake.commit()
+                self._await(lambda: self._lake.commit() != before or None, "a commit of the new Spark", SOURCE)
+            self._screen.done(f"the table was written again after {time.monotonic() - began:.1f} s")
+
+            began, last = self._kill_process(worker.pid, "the worker, and all that it runs", writer)
+            self._screen.code(f"$ connect-py distributed {worker.log.with_name('worker.properties')}")
+            with self._screen.working("a new worker reads from Kafka what it has to run"):
+                self._stage.restart_worker(worker)
+                self._await(lambda: self._arrived(writer.keys[last : last + 1], seen), "the first row since", SOURCE)
+            self._screen.done(f"the first row inserted since was on the topic after {time.monotonic() - began:.1f} s")
+            with self._screen.bar("changing rows", CHANGES, writer.changes) as show:
+                while writer.changes < CHANGES:
+                    show(writer.changes)
+                    time.sleep(0.2)
+                    writer.check()
+        self._await(lambda: self._arrived(writer.keys, seen), f"all {len(writer.keys)} inserted rows on the topic", SOURCE)
+        found = tally(writer.keys, self._created(seen))
+        again = f"{found.repeated} of them twice" if found.repeated else "none of them twice"
+        self._screen.done(f"{writer.changes:,} rows changed; the topic has all {len(writer.keys):,} that were inserted, {again}")
+        with self._screen.working("the sink catches up"):
+            self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to have all changes", SINK)
+        self._verify()
+
+    def _kill_process(self, pid: int, what: str, writer: Writer) -> tuple[float, int]:
+        """Kill; returns when, and how many customers had been inserted."""
+        self._screen.code(f"$ kill -9 {pid}        # {what}; {writer.changes:,} rows have changed")
+        os.kill(pid, signal.SIGKILL)
+        return time.monotonic(), len(writer.keys)
+
+    def _verify(self) -> None:
+        """Compare all tables with the database, by the command. Raises ConnectError with what it printed."""
+        arguments = ["verify", SOURCE, SINK, "--worker", self.url, "--wait", f"{PATIENCE_SECONDS:.0f}"]
+        self._screen.code("$ connect-py " + " ".join(arguments))
+        with self._screen.working("comparing the tables with the database, row by row"):
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "connect_py.app.cli", *arguments],
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+        if done.returncode != 0:
+            raise ConnectError(f"connect-py verify ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        for line in done.stdout.splitlines():
+            self._screen.done(line) if not line.startswith(" ") else self._screen.note(line)
+
     # -- looking -----------------------------------------------------------------------------------------------------------
 
     def _source_rows(self) -> list[dict[str, Any]]:
-        with self._stage.postgres.connect(DATABASE) as connection:
-            rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM inventory.customers ORDER BY id").fetchall()  # noqa: S608
-        return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        return self._database.customers()
 
     def _lake_rows(self) -> list[dict[str, Any]]:
-        from pyiceberg.table import StaticTable
-
-        try:
-            table = StaticTable.from_metadata(str(self._stage.warehouse / "inventory/customers"))
-        except FileNotFoundError:
-            return []
-        rows = table.scan(selected_fields=COLUMNS).to_arrow().to_pylist()
-        return sorted(rows, key=lambda row: row["id"])
+        return self._lake.rows(self._database.columns)
 
     def _changes(self, count: int) -> list[Change] | None:
         found = read_changes(self._stage.kafka.bootstrap, TOPIC)
@@ -331,6 +329,14 @@ class Story:
     def _owner_of_source(self, found: Sequence[Place]) -> Worker:
         owner = next(place.worker for place in found if place.connector == SOURCE and place.task is not None)
         return next(worker for worker in self._stage.workers if address(worker) == owner)
+
+    def _follow(self, text: str, count: Callable[[], int], connector: str) -> None:
+        """Show a bar until all measurements are counted. Raises ConnectError when nothing is added for as long as `_await` waits."""
+        with self._screen.bar(text, self._rows) as show:
+            reached = 0
+            while reached < self._rows:
+                reached = self._await(lambda: found if (found := count()) > reached else None, f"more of {MEASUREMENTS}", connector)  # noqa: B023
+                show(reached)
 
     def _await_running(self, connector: str) -> None:
         self._await(lambda: self._task(connector).get("state") == "RUNNING" or None, f"the task of {connector} to run", connector)
@@ -365,11 +371,12 @@ class Story:
         self._screen.table(("connector", "part", "state", "worker"), lines)
 
     def _show_rows(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._screen.table(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+        columns = self._database.columns
+        self._screen.table(columns, [[row[name] for name in columns] for row in rows])
 
     def _show_changes(self, changes: Sequence[Change]) -> None:
         def short(row: dict[str, Any] | None) -> str | None:
-            return ", ".join(str(row[name]) for name in COLUMNS) if row else None
+            return ", ".join(str(row[name]) for name in self._database.columns) if row else None
 
         rows = [[change.key, change.operation, short(change.before), short(change.after)] for change in changes]
         self._screen.table(("key", "op", "before", "after"), rows)

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from connect_py.app.services.postgres import PostgresServer
+from connect_py.app.demo.databases import Session
 
 #: Between two rows, in seconds: some hundred rows in the time that a takeover takes.
 PAUSE_SECONDS = 0.05
-
-_INSERT = "INSERT INTO inventory.customers (first_name, last_name, email) VALUES ('Guest', %s, %s) RETURNING id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,24 @@ def tally(written: Iterable[int], arrived: Iterable[int]) -> Tally:
 
 
 class Writer:
-    """Inserts customers, one after the other, on a thread of its own until it is left.
+    """Changes customers, one after the other, on a thread of its own until it is left.
 
     Attributes:
-        keys: of the rows that are committed, in their order. Append-only, so that others may read while it grows.
+        keys: of the rows that were inserted, in their order. Append-only, so that others may read while it grows.
+        changes: how many were made, insertions included.
     """
 
-    def __init__(self, postgres: PostgresServer, database: str) -> None:
+    def __init__(self, connect: Callable[[], Session], pause: float = PAUSE_SECONDS, *, mixed: bool = False) -> None:
+        """Prepare the thread.
+
+        Args:
+            connect: gives the connection that the thread closes.
+            pause: between two changes, in seconds.
+            mixed: every second change updates a row that was inserted, or deletes one; else all insert.
+        """
         self.keys: list[int] = []
-        self._postgres, self._database = postgres, database
+        self.changes = 0
+        self._connect, self._pause, self._mixed = connect, pause, mixed
         self._ended = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="demo-writer")
@@ -77,16 +85,28 @@ class Writer:
         """Stop writing; what was written is in `keys`. Raises what ended the thread before."""
         self._ended.set()
         self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what has ended the thread, if something has."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
     def _run(self) -> None:
         try:
-            with self._postgres.connect(self._database) as connection:
-                while not self._ended.wait(PAUSE_SECONDS):
-                    number = len(self.keys) + 1
-                    for (key,) in connection.execute(_INSERT, (f"No. {number}", f"guest-{number}@example.com")):
-                        self.keys += [key] if isinstance(key, int) else []
-        except Exception as error:  # noqa: BLE001  # shown by `end`, on the thread that waits for the rows
+            with closing(self._connect()) as session:
+                while not self._ended.wait(self._pause):
+                    self._change(session, self.changes + 1)
+                    self.changes += 1
+        except Exception as error:  # noqa: BLE001  # shown by `check`, on the thread that waits for the rows
             self._failure = error
+
+    def _change(self, session: Session, number: int) -> None:
+        """Insert; or, of mixed changes, update the row before where the number is 2, 6, 10 …, and delete it where it is 4, 8, 12 …."""
+        if not self._mixed or number % 2:
+            self.keys.append(session.insert(number))
+        elif number % 4:
+            session.update(self.keys[-1], number)
+        else:
+            session.delete(self.keys[-1])

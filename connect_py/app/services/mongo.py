@@ -56,11 +56,12 @@ class MongoServer(MongoAddress):
         service: the server's process.
     """
 
-    def __init__(self, folder: Path, progress: Progress = silent) -> None:
+    def __init__(self, folder: Path, progress: Progress = silent, memory_mb: int = 256) -> None:
         """Start the server; returns when it answers as a primary.
 
         Args:
             folder: for data and log.
+            memory_mb: what the stand-in may use for documents and its oplog.
 
         Raises:
             ConfigError: no Java.
@@ -70,7 +71,7 @@ class MongoServer(MongoAddress):
         folder.mkdir(parents=True, exist_ok=True)
         mongod = shutil.which("mongod")
         super().__init__(f"mongodb://127.0.0.1:{free_port()}/?replicaSet={_SET}", is_real=mongod is not None)
-        self._command = self._real(mongod, folder) if mongod else self._stand_in(progress)
+        self._command = self._real(mongod, folder) if mongod else self._stand_in(progress, memory_mb)
         self._log = folder / "mongo.log"
         self._prepare: Callable[[], None] = self._initiate if mongod else lambda: None
         self.start()
@@ -90,13 +91,13 @@ class MongoServer(MongoAddress):
         data.mkdir(exist_ok=True)
         return [mongod, "--replSet", _SET, "--port", str(self.port), "--bind_ip", "127.0.0.1", "--dbpath", str(data)]
 
-    def _stand_in(self, progress: Progress) -> list[str]:
+    def _stand_in(self, progress: Progress, memory_mb: int) -> list[str]:
         folder = cached(MONGO_JARS, "mongo")
         if not folder.is_dir():
             progress("fetching a stand-in of MongoDB from Maven Central (7 MB, once)")
             resolve(MONGO_JARS, folder, transitive=True)
         source = Path(__file__).with_name("ReplicaSet.java")
-        return [java(), "-Xmx256m", *QUICK_START, _ONE_THREAD_EACH, "-cp", f"{folder}/*", str(source), str(self.port)]
+        return [java(), f"-Xmx{memory_mb}m", *QUICK_START, _ONE_THREAD_EACH, "-cp", f"{folder}/*", str(source), str(self.port)]
 
     def _initiate(self) -> None:
         client: pymongo.MongoClient[dict[str, Any]] = pymongo.MongoClient("127.0.0.1", self.port, directConnection=True)

@@ -144,6 +144,7 @@ class OwnServer(MySqlAddress):
 
     Attributes:
         service: the server's process.
+        sockets: the folder of its socket, which `stop` deletes.
     """
 
     service: Service
@@ -154,7 +155,7 @@ class OwnServer(MySqlAddress):
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         # a socket's path may have 107 characters, which a folder of pytest can exceed
-        self._sockets = Path(tempfile.mkdtemp(prefix="mysql-"))
+        self.sockets = Path(tempfile.mkdtemp(prefix="mysql-"))
         self._users = folder / "users.sql"
         self._users.write_text(
             f"CREATE USER IF NOT EXISTS '{self.user}'@'%' IDENTIFIED BY '{self.password}';\n"
@@ -165,7 +166,7 @@ class OwnServer(MySqlAddress):
         # servers next to each other name their temporary files alike
         temporary = self._folder / "tmp"
         temporary.mkdir(exist_ok=True)
-        own = [f"--tmpdir={temporary}", f"--port={self.port}", f"--socket={self._sockets / 'mysql.sock'}", f"--init-file={self._users}"]
+        own = [f"--tmpdir={temporary}", f"--port={self.port}", f"--socket={self.sockets / 'mysql.sock'}", f"--init-file={self._users}"]
         self._command = (name, [*command, *own])
         self.start()
 
@@ -184,7 +185,7 @@ class OwnServer(MySqlAddress):
     def stop(self) -> None:
         """End the server at once: an orderly end takes it seconds, and its data goes with the folder."""
         self.service.kill()
-        shutil.rmtree(self._sockets, ignore_errors=True)
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
 
 class MySqlServer(OwnServer):

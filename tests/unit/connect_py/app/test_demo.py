@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.cli import main
-from connect_py.app.demo.screen import Screen, as_typed, command
+from connect_py.app.demo.events import Change, parse_change
+from connect_py.app.demo.screen import Screen, as_typed, command, progress
 from connect_py.app.demo.stage import GROUP_SETTINGS, LeftRunning, group_names, is_still, state_file
-from connect_py.app.demo.story import Change, parse_change
-from connect_py.app.demo.takeover import Place, Tally, places, tally
+from connect_py.app.demo.takeover import Place, Tally, Writer, places, tally
 from connect_py.app.services.guard import started_at
 from connect_py.group.membership import GroupTimings
 from spark_sink.spark.jars import java
+from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,62 @@ def test_a_change_is_its_key_operation_and_rows() -> None:
     value = b'{"schema":{},"payload":{"before":null,"after":{"id":7},"op":"c"}}'
     assert parse_change(key, value) == Change(7, "create", None, {"id": 7})
     assert parse_change(key, None) == Change(7, "tombstone", None, None)
+
+
+def test_texts_of_mongodb_are_read_as_documents_and_ids() -> None:
+    key = b'{"schema":{},"payload":{"id":"1001"}}'
+    value = json.dumps({"payload": {"before": None, "after": '{"_id": 1001, "email": "a@b"}', "op": "u"}}).encode()
+    assert parse_change(key, value) == Change(1001, "update", None, {"_id": 1001, "email": "a@b"})
+
+
+def test_a_bar_has_the_rate_and_what_is_left() -> None:
+    assert progress(500_000, 1_000_000, 10) == "[████████████············] 500,000 of 1,000,000, 50,000/s, 10 s left"
+    assert progress(750_000, 1_000_000, 10, 500_000).endswith("750,000 of 1,000,000, 25,000/s, 10 s left")
+    assert progress(0, 10, 0) == "[························] 0 of 10, 0/s"
+
+
+def test_mixed_changes_insert_update_and_delete_in_turn() -> None:
+    done: list[tuple[str, int]] = []
+
+    class Recording:
+        def insert(self, number: int) -> int:
+            done.append(("insert", number))
+            return 100 + number
+
+        def update(self, key: int, number: int) -> None:
+            done.append(("update", key))
+
+        def delete(self, key: int) -> None:
+            done.append(("delete", key))
+
+        def close(self) -> None:
+            done.append(("close", 0))
+
+    with Writer(Recording, 0.0001, mixed=True) as writer:
+        eventually(lambda: writer.changes >= 8, "eight changes")
+    assert done[:8] == [
+        ("insert", 1),
+        ("update", 101),
+        ("insert", 3),
+        ("delete", 103),
+        ("insert", 5),
+        ("update", 105),
+        ("insert", 7),
+        ("delete", 107),
+    ]
+    assert done[-1] == ("close", 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--kill", "--workers", "2"], "--kill is for one worker"),
+        (["--rows", "-1"], "--rows needs a number of rows, not -1."),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", *arguments]) == 1
+    assert problem in capsys.readouterr().err
 
 
 def test_a_table_has_its_columns_under_each_other(capsys: pytest.CaptureFixture[str]) -> None:
