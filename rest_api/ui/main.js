@@ -30,6 +30,10 @@ function Page() {
     return () => removeEventListener('hashchange', note);
   }, []);
   const [view, name, tab] = parts;
+  const setQuery = (asked) => {
+    history.replaceState(null, '', `#/${asked}`);
+    setPlace(place());
+  };
   useEffect(() => {
     document.title = [name, view === 'worker' ? 'Worker' : view === 'new' ? 'New connector' : 'Connectors', worker && worker.group].filter(Boolean).join(' · ');
   }, [view, name, worker]);
@@ -42,7 +46,7 @@ function Page() {
     ${view === 'connector' ? html`<${Connector} key=${name} name=${name} view=${tab} go=${go} />`
     : view === 'worker' ? html`<${Worker} />`
     : view === 'new' ? html`<${Create} go=${go} />`
-    : html`<${List} key=${query.get('q') === null && !location.hash.includes('?') ? 'all' : 'some'} query=${query} />`}
+    : html`<${List} query=${query} setQuery=${setQuery} />`}
     <${Toasts} />`;
 }
 

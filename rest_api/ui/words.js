@@ -54,7 +54,8 @@ export function date(seconds) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-export const shortClass = (name) => (name || '').split('.').pop().replace(/(Connector|SourceConnector|SinkConnector)$/, '') || '–';
+/** Its last name without what its type says too: FileStream, Postgres. */
+export const shortClass = (name) => (name || '').split('.').pop().replace(/(?!^)(Source|Sink)?(Connector)?$/, '') || '–';
 
 /** Words that are worse come first in the list. */
 const ORDER = ['failed', 'stalled', 'waiting for Kafka', 'disconnected', 'unassigned', 'behind', 'restarting', 'starting', 'snapshotting'];
