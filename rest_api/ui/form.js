@@ -95,9 +95,9 @@ export function Form({ name, stored, onDone, isNew }) {
       </div>
     </div>
     <div class="foot">
-      <p role="status">${judged !== config ? 'Checking …' : errors ? `${errors} problem${errors > 1 ? 's' : ''}:` : 'No problem found without a login.'}
-        ${judged === config && wrong.map((key) => html` <button type="button" key=${key} class="small" onClick=${() => document.getElementById(`p-${key}`)?.focus()}>${key}</button>`)}</p>
-      ${checked && checked.warnings.length > 0 && html`<ul class="warnings">${checked.warnings.map((warning) => html`<li key=${warning}>${warning}</li>`)}</ul>`}
+      ${!found && html`<p role="status">${judged !== config ? 'Checking …' : errors ? `${errors} problem${errors > 1 ? 's' : ''}:` : 'No problem found without a login.'}
+        ${judged === config && wrong.map((key) => html` <button type="button" key=${key} class="small" onClick=${() => document.getElementById(`p-${key}`)?.focus()}>${key}</button>`)}</p>`}
+      ${checked && !found && checked.warnings.length > 0 && html`<ul class="warnings">${checked.warnings.map((warning) => html`<li key=${warning}>${warning}</li>`)}</ul>`}
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       ${found && html`<${Findings} found=${found} />`}
       <div class="buttons">
@@ -164,9 +164,13 @@ const WHO = { dba: 'The database administrator', 'kafka-admin': 'The administrat
 
 /** What the doctor says (docs/doctor.md): each fault with what it does, who mends it and by what; then what was looked at, and what not. */
 function Findings({ found }) {
-  const { findings, looked_at: lookedAt, unseen } = found;
+  const { looked_at: lookedAt, unseen } = found;
+  const risks = found.findings.filter((each) => each.severity === 'risk');
+  const findings = [...found.findings.filter((each) => each.severity !== 'risk'), ...risks];
+  const problems = findings.length - risks.length;
   return html`<div class="diagnosis" role="alert">
-    ${!findings.length && !unseen.length && html`<p class="fine">Nothing is missing.</p>`}
+    ${!findings.length && !unseen.length ? html`<p class="fine">Nothing is missing.</p>`
+    : html`<p><b>${problems} problem${problems === 1 ? '' : 's'}, ${risks.length} risk${risks.length === 1 ? '' : 's'}.</b> Nothing was changed.</p>`}
     ${findings.length > 0 && html`<ul class="findings">${findings.map((each) => html`<li key=${`${each.check} ${each.what}`} class=${each.severity === 'risk' ? 'warn' : 'bad'}>
       <b>${each.severity === 'risk' ? 'Risk' : 'Problem'}:</b> ${each.what} <small>${each.why}</small>
       ${(each.statements.length > 0 || each.advice) && html`<small>${WHO[each.who]}${each.role && `, as ${each.role}`}:${each.advice && ` ${each.advice}`}</small>`}

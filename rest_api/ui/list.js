@@ -78,10 +78,17 @@ function Counters({ entries, filter, search }) {
   </ul>`;
 }
 
+/** What a line says before the statement that is in it, and after it; the statement itself is shown between them. */
+function around(line, statement) {
+  const at = statement ? line.indexOf(statement) : -1;
+  return at < 0 ? [line, ''] : [line.slice(0, at), line.slice(at + statement.length)];
+}
+
 function Row({ name, entry, isChosen, choose }) {
   const href = `#/connector/${encodeURIComponent(name)}`;
   const whole = Object.values(entry.tasks).reduce((sum, count) => sum + count, 0);
   const { trouble, snapshot } = entry;
+  const [before, after] = trouble ? around(trouble.line, trouble.statement) : [];
   const columns = mayChange() ? 8 : 6;
   return [html`<tr class="row ${tone(entry.verdict)} ${trouble ? 'with-trouble' : ''}">
     ${mayChange() && html`<td class="choice"><input type="checkbox" aria-label="Choose ${name}" checked=${isChosen}
@@ -98,7 +105,8 @@ function Row({ name, entry, isChosen, choose }) {
     ${mayChange() && html`<td class="actions"><${Buttons} names=${[name]} actions=${offered(entry)} isSmall=${true} /></td>`}
   </tr>`,
   trouble && html`<tr class="trouble"><td colspan=${columns}>
-    <p><b>${trouble.task === null ? 'Connector' : `Task ${trouble.task}`}:</b> ${trouble.line} <a href="${href}/tasks" aria-label="Whole error of ${name}">Whole error</a></p>
+    <p><b>${trouble.task === null ? 'Connector' : `Task ${trouble.task}`}:</b> ${before}</p>
     <${Statement} text=${trouble.statement} />
+    <p>${after} <a href="${href}/tasks" aria-label="Whole error of ${name}">Whole error</a></p>
   </td></tr>`];
 }

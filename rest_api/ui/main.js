@@ -41,7 +41,7 @@ function Page() {
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); focusMain(); }}>Skip to the content</a>
     <header><span class="brand">connect-py</span>
       <nav aria-label="Page">${link('#/', 'Connectors', view !== 'worker')}${link('#/worker', 'Worker', view === 'worker')}</nav>
-      <span class="where">${worker ? worker.group || 'standalone' : ''}${mode === 'read-only' ? ' · read only' : ''}</span></header>
+      <span class="where">${worker ? (worker.group ? `group ${worker.group}` : 'standalone') : ''}${mode === 'read-only' ? ' · read only' : ''}</span></header>
     ${problem && html`<p class="banner" role="alert">${problem} What is shown is the last that was known.</p>`}
     ${view === 'connector' ? html`<${Connector} key=${name} name=${name} view=${tab} go=${go} />`
     : view === 'worker' ? html`<${Worker} />`

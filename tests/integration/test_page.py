@@ -39,7 +39,7 @@ VIEWS = [
     "#/connector/orders/offsets",
     "#/connector/orders/config",
     "#/connector/orders/log",
-    "#/connector/copy/tables",
+    "#/connector/copy/overview",
     "#/worker",
     "#/new",
 ]
@@ -259,7 +259,7 @@ def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site:
     keys.press("Enter")
     tab.get_by_role("heading", name="New connector").wait_for()
     tab.locator(".plugins button").first.wait_for()
-    tab_to("FileStream source")
+    tab_to("File source")
     keys.press("Enter")
     tab.locator('[id="p-name"]').wait_for()
     tab_to("p-name")
