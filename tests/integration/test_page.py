@@ -6,7 +6,6 @@ Needs Debian's chromium (`apt-get install chromium`) and npm, which fetches axe-
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,19 +15,14 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
+from tests.fix_browser import MISSING, SECONDS, Page
 from tests.fix_postgres import postgres_source
 from tests.vendor import npm_package
 from tests.waiting import eventually
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-MISSING = None if CHROMIUM else "THE PAGE IS NOT TESTED: there is no chromium (Debian, Ubuntu: apt-get install chromium)"
-
 pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
 
 AXE = ("axe-core", "4.14.1", "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==")
-
-#: A machine whose cores are busy draws slowly.
-SECONDS = 60
 
 SECRET = "weak-planted-password"
 VIEWS = [
@@ -71,51 +65,6 @@ def site(kafka: Any, postgres: Any, tmp_path_factory: pytest.TempPathFactory) ->
     postgres.drop_database(database)
     with postgres.connect() as admin:
         admin.execute("DROP ROLE page_weak")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-class Page:
-    """A tab: what it asked, what it was answered, and what its console said."""
-
-    def __init__(self, browser: Any, url: str, width: int = 1280, scheme: str = "light") -> None:
-        self.url = url
-        self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        self.context.set_default_timeout(SECONDS * 1000)
-        self.tab = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.leaks: list[str] = []
-        self.tab.on("console", lambda message: self.said.append(message.text) if message.type in ("error", "warning") else None)
-        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-
-    def open(self, view: str) -> Any:
-        """Open a view, and wait until it is drawn."""
-        self.tab.goto(f"{self.url}/ui/{view}")
-        self.tab.wait_for_selector("main h1")
-        self.tab.wait_for_selector(".loading", state="detached")
-        return self.tab
-
-    def picture(self, name: str) -> None:
-        """Take a picture, where pictures are wanted."""
-        if folder := os.environ.get("UI_PICTURES"):
-            self.tab.screenshot(path=str(Path(folder) / f"{name}.png"))
-
-    def close(self) -> None:
-        """Close the tab; everything that it asked was asked of the worker, and its console is empty."""
-        self.context.close()
-        assert [url for url in self.asked if not url.startswith((self.url + "/", "data:"))] == []
-        # a refusal that a test provokes is shown by the browser, too
-        assert [text for text in self.said if "status of 4" not in text] == []
 
 
 @pytest.fixture
