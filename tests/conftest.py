@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 pytest_plugins = [
+    "tests.fix_browser",
     "tests.fix_catalogs",
     "tests.fix_kafka",
     "tests.fix_lanes",

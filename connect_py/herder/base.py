@@ -121,9 +121,9 @@ class MisdirectedError(ConflictError):
 class Page(Protocol):
     """What the page of the worker asks, in addition to what every client may.
 
-    Everything but `put_config` and a validation that connects is answered from this worker's memory, without a request to Kafka or a
-    database. No answer holds a secret: ``[hidden]`` is in its place, and means the stored value where a client sends it back. Answers are
-    JSON, in the shapes of docs/ui.md.
+    Everything but `put_config`, `doctor` and a validation that connects is answered from this worker's memory, without a request to Kafka
+    or a database. No answer holds a secret: ``[hidden]`` is in its place, and means the stored value where a client sends it back. Answers
+    are JSON, in the shapes of docs/ui.md.
     """
 
     def state(self, since: int | None) -> Mapping[str, Any]:
@@ -152,6 +152,10 @@ class Page(Protocol):
 
     def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
         """Check a configuration; without `connects` only the rules of its properties. Raises as `Herder.validate`."""
+        ...
+
+    def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
+        """Look at everything that a configuration needs. Raises as `Herder.doctor`."""
         ...
 
     def worker(self) -> Mapping[str, Any]:

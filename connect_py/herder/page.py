@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigType
+from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import ClusterConfig, Status
 from connect_py.api.task import MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of
@@ -50,18 +51,23 @@ _LINE_LENGTH = 400
 #: Stores a connector (`Herder.put_connector`).
 PutConnector = Callable[..., tuple[bool, ConnectorInfo]]
 
+#: Looks at a configuration and its servers (`Herder.doctor`).
+Diagnose = Callable[[Mapping[str, str | None]], Diagnosis]
+
 
 class PageRequests:
     """Implements `connect_py.herder.base.Page`.
 
     Args:
-        put_connector: of the herder whose page this is.
+        put_connector, doctor: of the herder whose page this is.
         clock: monotonic seconds.
     """
 
-    def __init__(self, applier: Applier, put_connector: PutConnector, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, applier: Applier, put_connector: PutConnector, doctor: Diagnose, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._applier = applier
-        self._put_connector = put_connector
+        self._put_connector, self._doctor = put_connector, doctor
         self._clock = clock
         self._lock = threading.Lock()
         self._began_ms = self._number = int(time.time() * 1000)
@@ -198,6 +204,10 @@ class PageRequests:
         with line_logging.scope(config.get(NAME) or "", "validate"), line_logging.hiding(secrets):
             infos = validation.validate(self._applier.plugins, self._applier.worker.raw, meant, self._applier.variables, connects=connects)
         return _without_secrets(infos, redactor(secrets))
+
+    def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
+        """Look at everything that a configuration needs. Raises as `Herder.doctor`."""
+        return self._doctor(self._meant(config.get(NAME) or "", config))
 
     def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
         return restored(config, self._applier.configs.snapshot().connectors.get(name, {}))

@@ -74,7 +74,7 @@ class ClientRequests:
         self._variables, self._metrics, self._notifications = applier.variables, applier.metrics, applier.notifications
         self._assignment = applier.assignment
         self._modifying: set[str] = set()
-        self._page = PageRequests(applier, self.put_connector)
+        self._page = PageRequests(applier, self.put_connector, self.doctor)
 
     # -- life of the worker
 

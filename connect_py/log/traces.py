@@ -48,19 +48,32 @@ def headline(trace: str) -> str:
     return " | ".join(line.strip() for line in trace.splitlines() if line and not line.startswith("\tat "))
 
 
+#: How a statement begins. In capitals: "Set another slot.name" is advice.
+_VERB = r"(?:(?:ALTER|GRANT|CREATE|DROP|SELECT|SET|CALL|UPDATE|INSERT|DELETE|REVOKE)\b|db\.|rs\.)"
+
 #: "Run as a superuser: ALTER ROLE …" in the text of an error.
-_STATEMENT = re.compile(
-    r"\b(?:run|execute)\b[^:\n]{0,80}: "
-    r"(?P<statement>(?:(?:ALTER|GRANT|CREATE|DROP|SELECT|SET|CALL|UPDATE|INSERT|DELETE|REVOKE)\b|db\.)[^\n]*?)"
-    r"(?=[;,.]? (?:and )?then\b|\. [A-Z]|[.;]?(?:\n|$))",
-    re.IGNORECASE,
-)
+_REQUEST = re.compile(rf"\b(?i:run|execute)\b[^:\n]{{0,80}}: (?={_VERB})")
+
+#: A statement with its semicolon, which may be in quotes as well.
+_WHOLE = re.compile(rf" ?(?P<statement>{_VERB}(?:[^;'\"\n]|'[^'\n]*'|\"[^\"\n]*\")*;)")
+
+#: One without: the sentence ends it.
+_OPEN = re.compile(r"(?P<statement>[^\n]*?)(?=[,.]? (?:and )?then\b|\. [A-Z]|[.]?(?:\n|$))")
 
 
 def statement_of(trace: str) -> str | None:
-    """Return the statement that an error asks to run at the database; None where it names none."""
-    found = _STATEMENT.search(trace)
-    return None if found is None else found["statement"].rstrip(" ;.") + ";"
+    """Return the statements that an error asks to run at the database, on one line; None where it names none."""
+    request = _REQUEST.search(trace)
+    if request is None:
+        return None
+    found, at = [], request.end()
+    while whole := _WHOLE.match(trace, at):
+        found.append(whole["statement"])
+        at = whole.end()
+    if found:
+        return " ".join(found)
+    sentence = _OPEN.match(trace, at)
+    return None if sentence is None else sentence["statement"].rstrip(" ;.") + ";"
 
 
 def cause_of(trace: str) -> str:

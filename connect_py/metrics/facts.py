@@ -14,7 +14,7 @@ from typing import Any
 
 from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.task import MetricGroup
-from connect_py.metrics.verdict import STALL_SECONDS, Judgement, Observed, judge
+from connect_py.metrics.verdict import OPENING_SECONDS, STALL_SECONDS, Judgement, Observed, judge
 
 #: Facts are shown for so long after the source was last able to give them.
 _STALE_SECONDS = 90.0
@@ -47,7 +47,8 @@ class TaskProgress:
     unacknowledged: float = 0
     waits_since: float = 0.0
     lag_ms: float = -1
-    is_connected: bool | None = None
+    connected: Changing = field(default_factory=Changing)
+    was_connected: bool = False
     is_snapshotting: bool = False
 
     def report(self, groups: Iterable[MetricGroup], now: float) -> None:
@@ -66,7 +67,8 @@ class TaskProgress:
                 if seen or self.events.value:
                     self.events.note(seen, now)
                 self.lag_ms = values.get("MilliSecondsBehindSource") or -1
-                self.is_connected = bool(values.get("Connected"))
+                self.connected.note(bool(values.get("Connected")), now)
+                self.was_connected = self.was_connected or self.connected.value
             elif group.tags.get("context") == "snapshot":
                 self.is_snapshotting = bool(values.get("SnapshotRunning"))
             elif (group.domain, group.type) == POSITION_GROUP and "position" in values:
@@ -134,7 +136,8 @@ class SourceFactsStore:
             task_states=task_states,
             report_age=None if seen.reported is None else now - seen.reported,
             is_snapshotting=seen.is_snapshotting,
-            is_connected=seen.is_connected,
+            is_connected=seen.connected.value,
+            is_opening=not seen.was_connected and now - seen.connected.since < OPENING_SECONDS,
             quiet_for=None if seen.events.value is None else now - seen.events.since,
             lag_ms=seen.lag_ms,
             unacknowledged=seen.unacknowledged,

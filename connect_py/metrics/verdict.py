@@ -14,6 +14,9 @@ from typing import NamedTuple
 #: A task that reads takes a fraction of a second for what is new; with a look at the source every 10 s a stall is known within 30 s.
 STALL_SECONDS = 15.0
 
+#: A task opens its stream within a second or two; a busy server takes longer.
+OPENING_SECONDS = 15.0
+
 #: A task reports every 2 s, from a thread that a batch may hold up.
 SILENT_SECONDS = 20.0
 
@@ -66,6 +69,7 @@ class Observed:
         report_age: since a task has last reported; None before the first report.
         is_snapshotting: a snapshot runs.
         is_connected: the stream is open; None where the task does not say.
+        is_opening: it has not been open yet, and the task has just begun.
         quiet_for: since the task's count of events has last changed; None before the first event.
         lag_ms: age of the last event when it was read; -1 before the first.
         unacknowledged: records on their way to Kafka.
@@ -82,6 +86,7 @@ class Observed:
     report_age: float | None = None
     is_snapshotting: bool = False
     is_connected: bool | None = None
+    is_opening: bool = False
     quiet_for: float | None = None
     lag_ms: float = -1
     unacknowledged: float = 0
@@ -129,6 +134,8 @@ def _of_a_stop(seen: Observed) -> Judgement | None:
         left = _distance((seen.head or 0) - (seen.position or 0), seen.unit)
         reason = f"the source's log has moved, and the task has not for {time_text(seen.position_age)}; {left} to read"
         return Judgement(Verdict.STALLED, reason)
+    if seen.is_connected is False and seen.is_opening:
+        return Judgement(Verdict.STARTING, "it connects to its source")
     if seen.is_connected is False:
         return Judgement(Verdict.DISCONNECTED, "not connected to its source; it tries again")
     return None

@@ -132,6 +132,11 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
         infos = herder.page().validate(config, connects=connect)
         return json_response({"infos": models.ConfigInfos.of(infos), "warnings": list(infos.warnings)})
 
+    @router.post("/api/doctor")
+    @checks
+    def doctor(config: Config) -> Response:
+        return json_response(models.diagnosis(herder.page().doctor(config)))
+
     @router.get("/{path:path}")
     def file(request: Request, path: str) -> Response:
         return _served(request, path)

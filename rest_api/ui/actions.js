@@ -38,8 +38,10 @@ export async function act(names, action) {
 /** What makes sense for a connector as it is. */
 export function offered(entry) {
   const found = [];
-  if (entry.verdict === 'failed') found.push('restart_failed');
-  if (entry.target === 'STARTED') found.push('pause', 'stop', 'restart');
+  const hasFailed = entry.verdict === 'failed';
+  if (hasFailed) found.push('restart_failed');
+  if (entry.target === 'STARTED') found.push('pause', 'stop');
+  if (entry.target === 'STARTED' && !hasFailed) found.push('restart');
   if (entry.target === 'PAUSED') found.push('resume', 'stop');
   if (entry.target === 'STOPPED') found.push('resume');
   return found;

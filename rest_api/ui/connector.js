@@ -16,7 +16,7 @@ const VIEWS = [
   ['overview', 'Overview', Overview],
   ['tasks', 'Tasks and errors', Tasks],
   ['snapshot', 'Snapshot', Snapshot, 'source'],
-  ['tables', 'Tables', Lake, 'sink'],
+  ['tables', 'Tables', Lake, 'sink', (detail) => detail.tables.length > 0 || detail.class.includes('Lakehouse')],
   ['offsets', 'Offsets', Offsets],
   ['config', 'Configuration', Config],
   ['log', 'Log', Log],
@@ -39,11 +39,11 @@ export function useDetail(name) {
 export function Connector({ name, view, go }) {
   const { detail, problem } = useDetail(name);
   const { worker } = useStore();
-  const known = VIEWS.filter(([, , , kind]) => !kind || !detail || detail.type === kind);
+  const known = VIEWS.filter(([, , , kind, isFor]) => !kind || !detail || (detail.type === kind && (!isFor || isFor(detail))));
   const [key, , View] = known.find(([each]) => each === view) || known[0];
   const href = (each) => `#/connector/${encodeURIComponent(name)}/${each}`;
   return html`<main id="main">
-    <nav class="crumbs" aria-label="Path"><a href="#/">Connectors</a> <span aria-hidden="true">›</span></nav>
+    <nav class="crumbs" aria-label="Path"><span aria-hidden="true">← </span><a href="#/">Connectors</a></nav>
     <div class="head">
       <h1>${name}</h1>
       ${detail && html`<${Pill} verdict=${detail.verdict} /><span class="muted">${detail.reason}</span>`}

@@ -1,44 +1,43 @@
 /**
  * A configuration as fields and as JSON: two sides of one state, `config`, which holds every property that anybody has set, known or not.
  * The worker says which properties there are and what is wrong with them (api/validate); it is asked 300 ms after the last key, without a
- * login at the database. "Test connection" asks the doctor where the worker has one, and else checks with a login.
+ * login at the database. "Test connection" asks the doctor, who looks at the servers too.
  */
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
-import { address, ask, follow, rest, say } from './api.js';
+import { address, ask, follow, say } from './api.js';
 import { asText, Diff } from './diff.js';
 import { Field } from './field.js';
 import { Dialog, Statement } from './parts.js';
 
 const SETTLE_MS = 300;
-const HIDDEN = '[hidden]';
 
 export function Form({ name, stored, onDone, isNew }) {
   const [config, setConfig] = useState(stored);
   const [text, setText] = useState(null);
   const [checked, setChecked] = useState(null);
+  const [judged, setJudged] = useState(null);
   const [problem, setProblem] = useState('');
   const [found, setFound] = useState(null);
   const [busy, setBusy] = useState('');
   const [asks, setAsks] = useState(false);
   const latest = useRef(0);
   const title = isNew ? config.name || 'New connector' : name;
-  const check = async (connects) => {
+  const check = async () => {
     latest.current += 1;
     const turn = latest.current;
     try {
-      const answer = await ask(`api/validate?connect=${connects}`, { method: 'PUT', body: config });
+      const answer = await ask('api/validate', { method: 'PUT', body: config });
       if (turn === latest.current) {
         setChecked(answer);
+        setJudged(config);
         setProblem('');
       }
-      return answer;
     } catch (error) {
       if (turn === latest.current) setProblem(error.message);
-      return null;
     }
   };
   useEffect(() => {
-    const timer = setTimeout(() => check(false), checked ? SETTLE_MS : 0);
+    const timer = setTimeout(check, checked ? SETTLE_MS : 0);
     return () => clearTimeout(timer);
   }, [config]);
   const set = (key, value) => {
@@ -62,7 +61,11 @@ export function Form({ name, stored, onDone, isNew }) {
   };
   const test = async () => {
     setBusy('test');
-    setFound(await examine(config, () => check(true)));
+    try {
+      setFound(await ask('api/doctor', { method: 'POST', body: config }));
+    } catch (error) {
+      setProblem(error.message);
+    }
     setBusy('');
   };
   const save = async () => {
@@ -80,6 +83,7 @@ export function Form({ name, stored, onDone, isNew }) {
     setBusy('');
   };
   const json = text === null ? JSON.stringify(config, null, 2) : text;
+  const wrong = checked ? checked.infos.configs.filter(({ value }) => value.errors.length > 0).map(({ value }) => value.name) : [];
   const errors = checked ? checked.infos.error_count : 0;
   return html`<form class="config" aria-label=${title} onSubmit=${(event) => { event.preventDefault(); setAsks(true); }}>
     <div class="two">
@@ -91,8 +95,9 @@ export function Form({ name, stored, onDone, isNew }) {
       </div>
     </div>
     <div class="foot">
-      <p role="status">${checked ? (errors ? `${errors} problem${errors > 1 ? 's' : ''}` : 'No problem found without a login.') : 'Checking …'}</p>
-      ${checked && checked.warnings.length > 0 && html`<ul class="warnings">${checked.warnings.map((warning) => html`<li key=${warning}>${warning}</li>`)}</ul>`}
+      ${!found && html`<p role="status">${judged !== config ? 'Checking …' : errors ? `${errors} problem${errors > 1 ? 's' : ''}:` : 'No problem found without a login.'}
+        ${judged === config && wrong.map((key) => html` <button type="button" key=${key} class="small" onClick=${() => document.getElementById(`p-${key}`)?.focus()}>${key}</button>`)}</p>`}
+      ${checked && !found && checked.warnings.length > 0 && html`<ul class="warnings">${checked.warnings.map((warning) => html`<li key=${warning}>${warning}</li>`)}</ul>`}
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       ${found && html`<${Findings} found=${found} />`}
       <div class="buttons">
@@ -119,17 +124,20 @@ function isJson(text) {
   }
 }
 
-/** Needed fields and those that are set first; all others folded by group. */
+/**
+ * First the needed fields, the important ones and those that were set; all others folded by group. A field never moves while it is typed
+ * into: it would lose the focus. A group with a value or a problem is open instead.
+ */
 function Fields({ config, stored, checked, set }) {
   const [search, setSearch] = useState('');
   if (!checked) return html`<p class="loading">Loading …</p>`;
   const entries = checked.infos.configs.filter((entry) => entry.value.visible !== false || config[entry.value.name] !== undefined);
   const known = new Set(entries.map((entry) => entry.value.name));
   const rest_of = Object.keys(config).filter((key) => !known.has(key)).map((key) => ({ definition: null, value: { name: key, errors: [], recommended_values: [] } }));
-  const isFirst = ({ definition, value }) => config[value.name] !== undefined || value.errors.length > 0 || (definition && definition.required);
+  const isFirst = ({ definition, value }) => !definition || stored[value.name] !== undefined || definition.required || definition.importance === 'HIGH';
   const all = [...entries, ...rest_of];
   const first = all.filter(isFirst).sort((a, b) => rank(a) - rank(b));
-  const others = all.filter((entry) => !isFirst(entry) && entry.definition);
+  const others = all.filter((entry) => !isFirst(entry));
   const wanted = search.toLowerCase();
   const groups = new Map();
   for (const entry of others) {
@@ -140,35 +148,34 @@ function Fields({ config, stored, checked, set }) {
   }
   const field = (entry) => html`<${Field} key=${entry.value.name} entry=${entry} text=${config[entry.value.name]}
     before=${stored[entry.value.name]} set=${(value) => set(entry.value.name, value)} />`;
-  return html`<h2>Set, and needed</h2>${first.map(field)}
+  return html`<h2>Needed, important and set</h2>${first.map(field)}
     <h2>More properties</h2>
     <label class="search"><span class="hidden">Search properties</span><input type="search" placeholder="Search ${others.length} more properties"
       value=${search} onInput=${(event) => setSearch(event.target.value)} /></label>
-    ${[...groups].map(([group, members]) => html`<details key=${group} open=${wanted !== ''}><summary>${group} (${members.length})</summary>
+    ${[...groups].map(([group, members]) => html`<details key=${group}
+      open=${wanted !== '' || members.some(({ value }) => value.errors.length > 0 || config[value.name] !== undefined)}><summary>${group} (${members.length})</summary>
       ${members.sort((a, b) => rank(a) - rank(b)).map(field)}</details>`)}`;
 }
 
 const IMPORTANCE = { HIGH: 0, MEDIUM: 1, LOW: 2 };
-const rank = ({ definition, value }) => (value.errors.length ? 0 : 10) + (definition ? (definition.required ? 0 : 1) + IMPORTANCE[definition.importance] : 5);
+const rank = ({ definition }) => (definition ? (definition.required ? 0 : 1) + IMPORTANCE[definition.importance] : 5);
 
-/** Asks the doctor; a worker without one, and a secret that only the worker knows, are checked by a validation that logs in. */
-async function examine(config, validate) {
-  if (!Object.values(config).includes(HIDDEN)) {
-    try {
-      return await rest(`connector-plugins/${encodeURIComponent(config['connector.class'] || '')}/doctor`, { method: 'POST', body: config });
-    } catch (error) {
-      if (![404, 405].includes(error.status)) return { problem: error.message };
-    }
-  }
-  const answer = await validate();
-  return answer ? { errors: answer.infos.configs.flatMap((entry) => entry.value.errors) } : null;
-}
+const WHO = { dba: 'The database administrator', 'kafka-admin': 'The administrator of Kafka', you: 'You' };
 
+/** What the doctor says (docs/doctor.md): each fault with what it does, who mends it and by what; then what was looked at, and what not. */
 function Findings({ found }) {
-  if (found.problem) return html`<p class="problem" role="alert">${found.problem}</p>`;
-  const list = found.findings || (found.errors || []).map((what) => ({ what }));
-  if (!list.length) return html`<p class="fine" role="status">The connection works, and nothing is missing.</p>`;
-  return html`<ul class="findings" role="alert">${list.map((each, at) => html`<li key=${at}>${each.what || each.title || each.message || ''}
-    ${each.why && html` <small>${each.why}</small>`}<${Statement} text=${each.statement || each.remedy || each.sql || ''} />
-    ${each.who && html`<small>${each.who}</small>`}</li>`)}</ul>`;
+  const { looked_at: lookedAt, unseen } = found;
+  const risks = found.findings.filter((each) => each.severity === 'risk');
+  const findings = [...found.findings.filter((each) => each.severity !== 'risk'), ...risks];
+  const problems = findings.length - risks.length;
+  return html`<div class="diagnosis" role="alert">
+    ${!findings.length && !unseen.length ? html`<p class="fine">Nothing is missing.</p>`
+    : html`<p><b>${problems} problem${problems === 1 ? '' : 's'}, ${risks.length} risk${risks.length === 1 ? '' : 's'}.</b> Nothing was changed.</p>`}
+    ${findings.length > 0 && html`<ul class="findings">${findings.map((each) => html`<li key=${`${each.check} ${each.what}`} class=${each.severity === 'risk' ? 'warn' : 'bad'}>
+      <b>${each.severity === 'risk' ? 'Risk' : 'Problem'}:</b> ${each.what} <small>${each.why}</small>
+      ${(each.statements.length > 0 || each.advice) && html`<small>${WHO[each.who]}${each.role && `, as ${each.role}`}:${each.advice && ` ${each.advice}`}</small>`}
+      <${Statement} text=${each.statements.join('\n')} /></li>`)}</ul>`}
+    ${unseen.map((text) => html`<p key=${text} class="problem">Not looked at: ${text}</p>`)}
+    ${lookedAt.length > 0 && html`<p class="muted">Looked at: ${lookedAt.join('; ')}.</p>`}
+  </div>`;
 }

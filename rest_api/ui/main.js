@@ -30,6 +30,10 @@ function Page() {
     return () => removeEventListener('hashchange', note);
   }, []);
   const [view, name, tab] = parts;
+  const setQuery = (asked) => {
+    history.replaceState(null, '', `#/${asked}`);
+    setPlace(place());
+  };
   useEffect(() => {
     document.title = [name, view === 'worker' ? 'Worker' : view === 'new' ? 'New connector' : 'Connectors', worker && worker.group].filter(Boolean).join(' · ');
   }, [view, name, worker]);
@@ -37,12 +41,12 @@ function Page() {
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); focusMain(); }}>Skip to the content</a>
     <header><span class="brand">connect-py</span>
       <nav aria-label="Page">${link('#/', 'Connectors', view !== 'worker')}${link('#/worker', 'Worker', view === 'worker')}</nav>
-      <span class="where">${worker ? worker.group || 'standalone' : ''}${mode === 'read-only' ? ' · read only' : ''}</span></header>
+      <span class="where">${worker ? (worker.group ? `group ${worker.group}` : 'standalone') : ''}${mode === 'read-only' ? ' · read only' : ''}</span></header>
     ${problem && html`<p class="banner" role="alert">${problem} What is shown is the last that was known.</p>`}
     ${view === 'connector' ? html`<${Connector} key=${name} name=${name} view=${tab} go=${go} />`
     : view === 'worker' ? html`<${Worker} />`
     : view === 'new' ? html`<${Create} go=${go} />`
-    : html`<${List} key=${query.get('q') === null && !location.hash.includes('?') ? 'all' : 'some'} query=${query} />`}
+    : html`<${List} query=${query} setQuery=${setQuery} />`}
     <${Toasts} />`;
 }
 

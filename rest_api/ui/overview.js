@@ -71,6 +71,9 @@ function merged(tasks, series, how) {
   });
 }
 
+/** 0.4 %, 12 % */
+const percent = (value) => `${value >= 0.1 ? Math.round(value * 100) : Number((value * 100).toPrecision(2))} %`;
+
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const largest = (values) => Math.max(...values);
 
@@ -99,6 +102,6 @@ function plotsOf(found, kind, source) {
       ? plot('Records not written yet', [line('records', 'lag_offsets')], short)
       : plot('Log', [line('not read yet', 'distance', largest), line('kept by the server', 'retained_bytes', largest)], unit)),
     ...plot('CPU and memory of the tasks', [line('CPU', 'cpu'), line('memory', 'rss_bytes', sum, true)],
-      (value) => `${Math.round(value * 100)} %`, bytes),
+      percent, bytes),
   ];
 }

@@ -49,6 +49,7 @@ export function Dialog({ title, onClose, children }) {
     const before = document.activeElement;
     if (!shown.open) shown.showModal();
     return () => {
+      shown.close(); // while it is open, nothing else takes the focus
       if (before && before.focus) before.focus();
     };
   }, []);

@@ -37,6 +37,7 @@ export function Plot({ title, times, lines, format, formatRight }) {
       height: 170,
       cursor: { sync: { key: together.key }, points: { size: 6 }, drag: { x: false, y: false } },
       legend: { live: true },
+      hooks: { setCursor: [(self) => showLast(self)] },
       scales: { x: { time: true }, y: { range: fromZero }, r: { range: fromZero } },
       axes: [
         { ...axis, space: 70, size: 28, values: clock },
@@ -67,7 +68,9 @@ export function Plot({ title, times, lines, format, formatRight }) {
     };
   }, [shape]);
   useEffect(() => {
-    if (drawn.current) drawn.current.setData(data);
+    if (!drawn.current) return;
+    drawn.current.setData(data);
+    showLast(drawn.current);
   }, [times, lines]);
   return html`<figure class="plot"><figcaption>${title}</figcaption>
     <div ref=${place} role="img" aria-label=${inWords(title, lines, format, formatRight)}></div></figure>`;
@@ -80,6 +83,14 @@ function inWords(title, lines, format, formatRight) {
     return `${line.label} ${known.length ? (line.right ? formatRight : format)(known[known.length - 1]) : 'not measured'}`;
   });
   return `${title}: ${last.join(', ')}`;
+}
+
+/** While the pointer is elsewhere, the legend shows the last values. */
+function showLast(plot) {
+  if (plot.cursor.left >= 0) return;
+  let idx = plot.data[0].length - 1;
+  while (idx > 0 && plot.data.slice(1).every((values) => values[idx] === null)) idx -= 1;
+  plot.setLegend({ idx }, false);
 }
 
 function fromZero(self, low, high) {

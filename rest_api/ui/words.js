@@ -42,7 +42,7 @@ export function behind(found) {
   const parts = [];
   if (found.seconds !== undefined) parts.push(time(found.seconds));
   if (found.records) parts.push(`${whole(found.records)} records`);
-  if (found.distance !== undefined) parts.push(found.unit === 'seconds' ? time(found.distance) : bytes(found.distance));
+  if (found.distance > 0 || (found.distance === 0 && !parts.length)) parts.push(found.unit === 'seconds' ? time(found.distance) : bytes(found.distance));
   return parts.join(', ') || '–';
 }
 
@@ -54,7 +54,13 @@ export function date(seconds) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-export const shortClass = (name) => (name || '').split('.').pop().replace(/(Connector|SourceConnector|SinkConnector)$/, '') || '–';
+const PRODUCTS = { Postgres: 'PostgreSQL', MySql: 'MySQL', MariaDb: 'MariaDB', MongoDb: 'MongoDB', Jdbc: 'JDBC', SparkLakehouse: 'Lakehouse', FileStream: 'File' };
+
+/** A class without what its type says too: File, PostgreSQL. */
+export function shortClass(name) {
+  const short = (name || '').split('.').pop().replace(/(?!^)(Source|Sink)?(Connector)?$/, '') || '–';
+  return PRODUCTS[short] || short;
+}
 
 /** Words that are worse come first in the list. */
 const ORDER = ['failed', 'stalled', 'waiting for Kafka', 'disconnected', 'unassigned', 'behind', 'restarting', 'starting', 'snapshotting'];

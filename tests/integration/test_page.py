@@ -6,7 +6,6 @@ Needs Debian's chromium (`apt-get install chromium`) and npm, which fetches axe-
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,19 +15,14 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
+from tests.fix_browser import MISSING, SECONDS, Page
 from tests.fix_postgres import postgres_source
 from tests.vendor import npm_package
 from tests.waiting import eventually
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-MISSING = None if CHROMIUM else "THE PAGE IS NOT TESTED: there is no chromium (Debian, Ubuntu: apt-get install chromium)"
-
 pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
 
 AXE = ("axe-core", "4.14.1", "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==")
-
-#: A machine whose cores are busy draws slowly.
-SECONDS = 60
 
 SECRET = "weak-planted-password"
 VIEWS = [
@@ -39,7 +33,7 @@ VIEWS = [
     "#/connector/orders/offsets",
     "#/connector/orders/config",
     "#/connector/orders/log",
-    "#/connector/copy/tables",
+    "#/connector/copy/overview",
     "#/worker",
     "#/new",
 ]
@@ -71,51 +65,6 @@ def site(kafka: Any, postgres: Any, tmp_path_factory: pytest.TempPathFactory) ->
     postgres.drop_database(database)
     with postgres.connect() as admin:
         admin.execute("DROP ROLE page_weak")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-class Page:
-    """A tab: what it asked, what it was answered, and what its console said."""
-
-    def __init__(self, browser: Any, url: str, width: int = 1280, scheme: str = "light") -> None:
-        self.url = url
-        self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        self.context.set_default_timeout(SECONDS * 1000)
-        self.tab = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.leaks: list[str] = []
-        self.tab.on("console", lambda message: self.said.append(message.text) if message.type in ("error", "warning") else None)
-        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-
-    def open(self, view: str) -> Any:
-        """Open a view, and wait until it is drawn."""
-        self.tab.goto(f"{self.url}/ui/{view}")
-        self.tab.wait_for_selector("main h1")
-        self.tab.wait_for_selector(".loading", state="detached")
-        return self.tab
-
-    def picture(self, name: str) -> None:
-        """Take a picture, where pictures are wanted."""
-        if folder := os.environ.get("UI_PICTURES"):
-            self.tab.screenshot(path=str(Path(folder) / f"{name}.png"))
-
-    def close(self) -> None:
-        """Close the tab; everything that it asked was asked of the worker, and its console is empty."""
-        self.context.close()
-        assert [url for url in self.asked if not url.startswith((self.url + "/", "data:"))] == []
-        # a refusal that a test provokes is shown by the browser, too
-        assert [text for text in self.said if "status of 4" not in text] == []
 
 
 @pytest.fixture
@@ -164,7 +113,11 @@ def test_the_buttons_of_the_list_do_what_they_say(page: Page, site: Worker) -> N
         site.wait_for(name, "RUNNING")
     tab.get_by_role("searchbox").fill("weak")
     eventually(lambda: tab.locator("tr.row").count() == 1, "row alone", SECONDS)
-    assert "q=weak" in tab.url
+    eventually(lambda: "q=weak" in tab.url, "address of the search", SECONDS)
+    for _ in range(2):  # two answers later the search is still there
+        with tab.expect_response(lambda answer: "/api/state" in answer.url):
+            pass
+    assert tab.get_by_role("searchbox").input_value() == "weak"
 
 
 def test_a_failed_task_is_restarted_by_its_button(page: Page, site: Worker) -> None:
@@ -226,6 +179,18 @@ def test_form_and_json_are_one_state_and_unknown_properties_and_secrets_are_kept
     site.wait_for("weak", "FAILED")
 
 
+def test_the_connection_is_tested_by_the_doctor_with_the_stored_secret(page: Page) -> None:
+    tab = page.open("#/connector/weak/config")
+    tab.get_by_role("button", name="Edit configuration").click()
+    tab.get_by_role("button", name="Test connection").click()
+    finding = tab.locator(".findings li", has_text="has not the privilege REPLICATION")
+    finding.wait_for()
+    assert 'ALTER ROLE "page_weak" WITH REPLICATION;' in finding.locator("code").inner_text()
+    assert "The database administrator, as a superuser" in finding.inner_text()
+    assert "captured tables" in tab.locator(".diagnosis").inner_text()
+    page.picture("doctor")
+
+
 def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site: Worker, tmp_path: Path) -> None:
     tab = page.open("")
     keys = tab.keyboard
@@ -243,7 +208,7 @@ def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site:
     keys.press("Enter")
     tab.get_by_role("heading", name="New connector").wait_for()
     tab.locator(".plugins button").first.wait_for()
-    tab_to("FileStreamSource")
+    tab_to("File source")
     keys.press("Enter")
     tab.locator('[id="p-name"]').wait_for()
     tab_to("p-name")
@@ -262,8 +227,10 @@ def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site:
     tab.get_by_role("button", name="Delete by-keys").wait_for()
     tab_to("Delete by-keys")
     keys.press("Enter")
+    tab.get_by_role("dialog").wait_for()
     keys.press("Escape")
-    assert tab.get_by_role("dialog").count() == 0
+    tab.get_by_role("dialog").wait_for(state="detached")
+    eventually(lambda: tab.evaluate("document.activeElement.ariaLabel") == "Delete by-keys", "focus where it was", SECONDS)
     keys.press("Enter")
     tab.get_by_role("dialog").wait_for()
     if tab.evaluate("document.activeElement.tagName") != "INPUT":
@@ -278,7 +245,7 @@ def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site:
 def test_a_signal_starts_a_snapshot_from_the_page(page: Page, site: Worker) -> None:
     tab = page.open("#/connector/orders/snapshot")
     tab.locator("form input[type=text]").first.fill("public.orders")
-    tab.get_by_label("blocking").check()
+    tab.get_by_role("radio", name="blocking").check()
     with tab.expect_response(lambda answer: answer.url.endswith("/signals")) as answered:
         tab.get_by_role("button", name="Start snapshot").click()
     assert answered.value.status == 202

@@ -1,8 +1,8 @@
 """Send requests to a Connect worker.
 
 Only Kafka Connect's own resources are used, so that a Java worker answers the same; `ConnectClient.send_signal`,
-`ConnectClient.notifications`, `ConnectClient.log_lines` and `ConnectClient.doctor` are this project's and say so when a worker does not
-have them.
+`ConnectClient.notifications`, `ConnectClient.log_lines`, `ConnectClient.doctor`, `ConnectClient.page_state` and
+`ConnectClient.page_connector` are this project's and say so when a worker does not have them.
 
 A client belongs to one thread. It follows no redirect: the password would travel to whatever address the answer names.
 """
@@ -250,6 +250,24 @@ class ConnectClient:
             "POST", f"/connector-plugins/{urllib.parse.quote(java_class, safe='')}/doctor", dict(config)
         )
         return found
+
+    def page_state(self, since: int | None = None) -> Mapping[str, Any]:
+        """Return how all connectors are, or those that have changed since the ``seq`` of an answer (docs/ui.md).
+
+        Raises:
+            ConnectError: the worker has no page; Kafka Connect's has not.
+        """
+        try:
+            return self._object("/ui/api/state" + (f"?since={since}" if since is not None else ""))
+        except NotFoundError as error:
+            raise ConnectError(
+                f"The worker at {self.url} has no page: it is Kafka Connect's in Java, or its rest.ui is off. Use "
+                "connect-py status --watch, which works with every worker."
+            ) from error
+
+    def page_connector(self, name: str) -> Mapping[str, Any]:
+        """Return what the page shows of one connector (docs/ui.md)."""
+        return self._object(f"/ui/api{_connector(name)}")
 
     def _own(self, name: str, path: str, body: object = None) -> Mapping[str, Any]:
         try:

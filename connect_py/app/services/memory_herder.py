@@ -92,6 +92,9 @@ class _MemoryPage:
     def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
         return self._herder.validate(config)
 
+    def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
+        return self._herder.doctor(config)
+
     def worker(self) -> Mapping[str, Any]:
         return {"version": "4.3.1", "worker": WORKER_ID, "cluster": "memory", "workers": {}, "properties": {}}
 

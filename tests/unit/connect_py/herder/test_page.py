@@ -6,6 +6,7 @@ import time
 import orjson
 import pytest
 
+from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import Status
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, NotFoundError
@@ -66,7 +67,11 @@ class Site:
             cluster_id="k",
             task_command=["none"],
         )
-        self.page = PageRequests(self.applier, self.put, clock=lambda: self.now)
+        self.page = PageRequests(self.applier, self.put, self.diagnose, clock=lambda: self.now)
+
+    def diagnose(self, config):
+        self.stored.append(dict(config))
+        return Diagnosis()
 
     def put(self, name, config, *, may_replace):
         self.stored.append(dict(config))
@@ -174,6 +179,10 @@ def test_no_answer_holds_a_secret_and_a_hidden_one_keeps_its_value(site):
     assert (created, answer["database.password"]) == (True, "[hidden]")
     with pytest.raises(BadRequestError, match="where it is sent"):
         site.page.put_config("c", {**shown, "database.hostname": "elsewhere"}, may_replace=True)
+    site.page.doctor(shown)
+    assert site.stored[-1]["database.password"] == PASSWORD
+    with pytest.raises(BadRequestError, match="where it is sent"):
+        site.page.doctor({**shown, "database.hostname": "elsewhere"})
 
 
 def test_a_validation_without_a_login_hides_secrets_and_keeps_unknown_properties(site):

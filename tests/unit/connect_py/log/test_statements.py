@@ -17,6 +17,14 @@ from connect_py.log.traces import cause_of, statement_of
             "Run as a superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task.",
             "ALTER SYSTEM SET wal_level = 'logical';",
         ),
+        (
+            'Run as the owner of the tables: GRANT USAGE ON SCHEMA "s" TO "a"; GRANT SELECT ON "s"."t" TO "a"; Or leave them out by '
+            "table.exclude.list. Then restart this task.",
+            'GRANT USAGE ON SCHEMA "s" TO "a"; GRANT SELECT ON "s"."t" TO "a";',
+        ),
+        ('Run as a superuser: CREATE USER "a;b"; Set database.user to it.', 'CREATE USER "a;b";'),
+        ("Run as its owner: GRANT SELECT ON t TO u. Then restart this task.", "GRANT SELECT ON t TO u;"),
+        ("Run on the primary: rs.initiate()", "rs.initiate();"),
         ("Run: SELECT pg_drop_replication_slot('a')", "SELECT pg_drop_replication_slot('a');"),
         ("The task ran into a wall: ALTER is no word here", None),
         ("It may run as long as it likes: nothing happens.", None),

@@ -56,6 +56,7 @@ WELL = Observed(
         ({"unacknowledged": 500, "unacknowledged_for": 2.0}, Verdict.STREAMING, "events are read as they happen"),
         ({"is_snapshotting": True, "is_connected": False}, Verdict.SNAPSHOTTING, "the snapshot is being read"),
         ({"is_connected": False}, Verdict.DISCONNECTED, "not connected to its source; it tries again"),
+        ({"is_connected": False, "is_opening": True}, Verdict.STARTING, "it connects to its source"),
         (
             {"quiet_for": 250.0, "head": None, "earlier_head": None, "facts_error": "no route"},
             Verdict.UNKNOWN,
@@ -121,6 +122,21 @@ def test_a_task_that_stands_still_while_the_log_moves_is_stalled_within_thirty_s
     assert verdicts[19] is Verdict.STREAMING
     assert Verdict.STALLED in verdicts[:50]
     assert verdicts[-1] is Verdict.STALLED
+
+
+def test_a_task_that_has_just_begun_connects_and_one_that_lost_its_source_is_disconnected() -> None:
+    clock = _Clock()
+    store, task = SourceFactsStore(clock), TaskProgress()
+
+    def verdict_after(seconds: float, *, connected: bool) -> Verdict:
+        clock.now += seconds
+        task.report([MetricGroup("debezium.mysql", "connector-metrics", {"context": "streaming"}, {"Connected": connected})], clock.now)
+        return store.judged("c", "running", ["running"], task)[0].verdict
+
+    assert verdict_after(0, connected=False) is Verdict.STARTING
+    assert verdict_after(16, connected=False) is Verdict.DISCONNECTED
+    assert verdict_after(2, connected=True) is not Verdict.DISCONNECTED
+    assert verdict_after(2, connected=False) is Verdict.DISCONNECTED
 
 
 def test_a_quiet_source_is_idle_and_not_stalled() -> None:
