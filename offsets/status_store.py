@@ -211,7 +211,7 @@ class OwnReports:
     """What this worker said last of each thing that it runs. Not thread-safe.
 
     A worker that was frozen or cut off sends what it still had to say when it is back; by then another one may run the task. Kafka Connect
-    shows such a late report until the task's state changes. Here whoever runs the task says again how it is.
+    shows such a late report until the state of the task changes. Here the worker that runs the task says again how it is.
     """
 
     def __init__(self) -> None:

@@ -724,7 +724,7 @@ class Applier:
 
     @property
     def _has_lost(self) -> bool:
-        """Whether the lease of what runs here is over, and that has not been carried out yet; this worker may be in a later round already."""
+        """Whether a lease is over and that is not carried out yet; this worker may be in a later round already."""
         return self._abandons_done != self._abandons_asked
 
     def _status(self, state: str, trace: str | None, version: str | None) -> Status:
