@@ -207,6 +207,51 @@ class StatusCache:
             self.tasks.setdefault(connector, {})[task] = status
 
 
+class OwnReports:
+    """What this worker said last of each thing that it runs. Not thread-safe.
+
+    A worker that was frozen or cut off sends what it still had to say when it is back; by then another one may run the task. Kafka Connect
+    shows such a late report until the state of the task changes. Here the worker that runs the task says again how it is.
+    """
+
+    def __init__(self) -> None:
+        self._reports: dict[StatusKey, _OwnReport] = {}
+
+    def put(self, key: StatusKey, status: Status) -> bytes | None:
+        """Take a report of this worker; returns the record's value. What it gives up or destroys is no longer its own."""
+        value = encode_status(status)
+        if value is None or status.state == "UNASSIGNED":
+            self._reports.pop(key, None)
+        else:
+            self._reports[key] = _OwnReport(status.generation, value)
+        return value
+
+    def forget(self, key: StatusKey) -> None:
+        """Note that the thing is gone, or another worker's."""
+        self._reports.pop(key, None)
+
+    def read(self, key: StatusKey, value: bytes | None) -> bytes | None:
+        """Take the next record of the topic; returns what to send again if it is an older one than this worker's. Raises DataError."""
+        own = self._reports.get(key)
+        if own is None:
+            return None
+        if value == own.value:
+            own.has_arrived = True
+        elif own.has_arrived:  # or else it is still to come, and covers this record
+            if value is not None and decode_status(value).generation < own.generation:
+                own.has_arrived = False
+                return own.value
+            del self._reports[key]
+        return None
+
+
+@dataclass(slots=True)
+class _OwnReport:
+    generation: int
+    value: bytes
+    has_arrived: bool = False
+
+
 class StatusLookups:
     """The reading half of `StatusStore`, for any thread.
 
@@ -259,6 +304,7 @@ class KafkaStatusStore(StatusLookups):
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
         super().__init__()
         self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin, write_seconds=write_seconds)
+        self._own = OwnReports()
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False
@@ -295,11 +341,11 @@ class KafkaStatusStore(StatusLookups):
 
     def delete_connector(self, name: str) -> None:
         """Forget a connector's state."""
-        self._send(ConnectorKey(name).encode(), None)
+        self._forget(ConnectorKey(name))
 
     def delete_task(self, connector: str, task: int) -> None:
         """Forget a task's state."""
-        self._send(TaskKey(connector, task).encode(), None)
+        self._forget(TaskKey(connector, task))
 
     def put_topic(self, connector: str, task: int, topic: str) -> None:
         """Note that a task uses a topic, with the present time; a known one is left as it is."""
@@ -315,11 +361,17 @@ class KafkaStatusStore(StatusLookups):
             self._send(TopicKey(connector, topic).encode(), None)
 
     def _put(self, key: StatusKey, status: Status, safe: bool) -> None:
-        if safe:
-            with self._lock:
-                if not may_write_safely(self._cache.known(key), status):
-                    return
-        self._send(key.encode(), encode_status(status))
+        with self._lock:
+            if safe and not may_write_safely(self._cache.known(key), status):
+                self._own.forget(key)
+                return
+            value = self._own.put(key, status)
+        self._send(key.encode(), value)
+
+    def _forget(self, key: StatusKey) -> None:
+        with self._lock:
+            self._own.forget(key)
+        self._send(key.encode(), None)
 
     def _send(self, key: bytes, value: bytes | None) -> None:
         with self._lock:
@@ -345,7 +397,15 @@ class KafkaStatusStore(StatusLookups):
         try:
             with self._lock:
                 self._cache.apply(record.key, record.value)
-            if record.value is None and isinstance(place := parse_key(record.key), TopicKey):
-                self._on_topics_reset(place.connector)
+            place = parse_key(record.key)
+            if isinstance(place, TopicKey):
+                if record.value is None:
+                    self._on_topics_reset(place.connector)
+                return
+            with self._lock:
+                again = self._own.read(place, record.value)
+            if again is not None and not self._stopping:
+                log.info("Another worker's old report about %s came late; sending this worker's again", place.encode().decode())
+                self._send(place.encode(), again)
         except DataError as error:
             log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)

@@ -201,9 +201,9 @@ def headings() -> list[str]:
     return re.findall(r"^##+ (.*)$", PAGE.read_text(), re.M)
 
 
-def problems() -> list[str]:
-    """Return what is wrong, a line each."""
-    found, known = texts(), headings()
+def problems(found: list[Text]) -> list[str]:
+    """Return what is wrong with the pages for all texts of the product, a line each."""
+    known = headings()
     wrong = [f"{text.module}:{text.line}: no rule of GROUPS fits: {text.text}" for text in found if group_of(text) is None]
     wrong += [f"docs/troubleshooting.md has no heading {rule.group!r}" for rule in GROUPS if rule.group not in known]
     if not wrong and (not INDEX.exists() or INDEX.read_text() != index(found)):
@@ -218,7 +218,7 @@ def main(arguments: list[str]) -> int:
     """Write the page, or print what is wrong with it; returns the exit code."""
     if arguments == ["--write"]:
         INDEX.write_text(index(texts()))
-    wrong = problems()
+    wrong = problems(texts())
     print("\n".join(wrong) if wrong else "Messages: ok")
     return 1 if wrong else 0
 

@@ -80,6 +80,9 @@ _CONSEQUENCES = {
 #: DistributedHerder's BACKOFF_RETRIES: how often a worker that cannot read the configuration tries before it stops what it runs.
 _UNSYNCED_RETRIES = 5
 
+#: How long it stays away at least: a read that fails at once is not repeated without a pause.
+_UNSYNCED_SECONDS = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class GroupTimings:
@@ -658,7 +661,8 @@ class Membership:
                 self._stop(self._allocation)
                 self._forget()
         self._unsynced += 1
-        return self._timings.max_delay / 10_000 / (_UNSYNCED_RETRIES + 1 - self._unsynced)
+        # Kafka Connect does not wait at all where nothing delays rebalances
+        return max(_UNSYNCED_SECONDS, self._timings.max_delay / 10_000 / (_UNSYNCED_RETRIES + 1 - self._unsynced))
 
     def _stop(self, work: Allocation) -> None:
         """Have work stopped and wait for that. Heartbeats continue meanwhile."""

@@ -215,6 +215,7 @@ class Applier:
             self._leases = Leases(assignment.lease_seconds, assignment.lease_until, threads=threads, clock=lease_clock)
         self._known: frozenset[str] = frozenset()
         self._followers: list[Callable[[], None]] = []
+        self._abandons_asked = self._abandons_done = self._abandoned_generation = 0
         self._facts = FactsHost(
             plugins, self.metrics, spawn=self._spawn_facts, read_offsets=self._offsets_soon, is_off=worker.facts_seconds <= 0
         )
@@ -249,7 +250,7 @@ class Applier:
             max_tasks=worker.max_tasks,
             metrics=self.metrics,
             notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
-            is_sure=lambda: self._leases is None or self._leases.is_sure,
+            is_sure=lambda: not self._has_lost and (self._leases is None or self._leases.is_sure),
             ask=self._answer_task,
             clock=threads.now,
         )
@@ -323,6 +324,8 @@ class Applier:
 
     def abandon(self) -> None:
         """End everything without a report: other workers may run it already."""
+        self._abandoned_generation = self.assignment.generation
+        self._abandons_asked += 1
         self.thread.post(self._abandon, "ending what other workers may run")
 
     def after_rounds(self, follower: Callable[[], None]) -> None:
@@ -370,6 +373,7 @@ class Applier:
         self._publications.clear()
         self.tasks.abandon()
         self._connectors.abandon()
+        self._abandons_done += 1
 
     def _carry_out(self, given: Share, received: GroupAssignment) -> None:
         snapshot = self.configs.snapshot()
@@ -718,8 +722,14 @@ class Applier:
         tasks = self.statuses.tasks(request.connector)
         return chosen, sorted(number for number, status in tasks.items() if not request.only_failed or status.state == "FAILED")
 
+    @property
+    def _has_lost(self) -> bool:
+        """Whether a lease is over and that is not carried out yet; this worker may be in a later round already."""
+        return self._abandons_done != self._abandons_asked
+
     def _status(self, state: str, trace: str | None, version: str | None) -> Status:
-        return Status(state, self.worker_id, self.assignment.generation, trace, version)
+        generation = self._abandoned_generation if self._has_lost else self.assignment.generation
+        return Status(state, self.worker_id, generation, trace, version)
 
     def _explain(self, error: Exception, config: Mapping[str, str]) -> str:
         return readable(scrub(PROVIDED(redactor(self._secrets_of(config.get(NAME, ""), config))(trace_of(error)))))

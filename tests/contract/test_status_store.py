@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from connect_py.api.storage import Status
 from offsets.local_stores import MemoryStatusStore
-from offsets.status_store import KafkaStatusStore
+from offsets.status_store import KafkaStatusStore, OwnReports, TaskKey, encode_status
 from tests.fix_kafka import Kafka
+from tests.waiting import eventually
 
 Store = MemoryStatusStore | KafkaStatusStore
 
 
+def kafka_store(kafka: Kafka, tag: str) -> KafkaStatusStore:
+    properties = {
+        "bootstrap.servers": kafka.bootstrap,
+        "group.id": tag,
+        "status.storage.topic": f"{tag}-status",
+        "status.storage.replication.factor": "1",
+    }
+    return KafkaStatusStore(properties)
+
+
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.services)])
 def store(request: pytest.FixtureRequest, tag: str) -> Iterator[Store]:
-    made: Store
-    if request.param == "memory":
-        made = MemoryStatusStore()
-    else:
-        kafka: Kafka = request.getfixturevalue("kafka")
-        worker = {
-            "bootstrap.servers": kafka.bootstrap,
-            "group.id": tag,
-            "status.storage.topic": f"{tag}-status",
-            "status.storage.replication.factor": "1",
-        }
-        made = KafkaStatusStore(worker)
+    made: Store = MemoryStatusStore() if request.param == "memory" else kafka_store(request.getfixturevalue("kafka"), tag)
     made.start()
     yield made
     made.stop()
@@ -115,3 +116,63 @@ def test_topics_are_known_until_they_are_reset(store: Store) -> None:
     store.put_topic("c", 0, "t1")
     settle(store)
     assert list(store.topics("c")) == ["t1"]
+
+
+@pytest.mark.services
+def test_a_worker_that_runs_a_task_answers_an_old_report_of_another(kafka: Kafka, tag: str) -> None:
+    owner, other = kafka_store(kafka, tag), kafka_store(kafka, tag)
+    for store in (owner, other):
+        store.start()
+    try:
+        running = Status("RUNNING", "new:1", 5)
+        owner.put_task("c", 0, running)
+        settle(owner)
+        other.put_task("c", 0, Status("RESTARTING", "old:1", 4))
+        other.flush(10)
+        eventually(lambda: states(kafka, tag) == ["RUNNING", "RESTARTING", "RUNNING"], lambda: f"the reports are {states(kafka, tag)}")
+        settle(other)
+        assert other.task("c", 0) == running
+    finally:
+        for store in (owner, other):
+            store.stop()
+
+
+def states(kafka: Kafka, tag: str) -> list[str]:
+    return [json.loads(message.value() or b"{}")["state"] for message in kafka.read(f"{tag}-status")]
+
+
+KEY = TaskKey("c", 0)
+
+
+def record(state: str, worker: str, generation: int) -> bytes:
+    value = encode_status(Status(state, worker, generation))
+    assert value is not None
+    return value
+
+
+@pytest.mark.parametrize(
+    ("records", "is_answered"),
+    [
+        ([], False),
+        ([record("RUNNING", "new:1", 5)], False),
+        ([record("RESTARTING", "old:1", 4), record("RUNNING", "new:1", 5)], False),
+        ([record("RUNNING", "new:1", 5), record("RESTARTING", "old:1", 4)], True),
+        ([record("RUNNING", "new:1", 5), record("UNASSIGNED", "new:1", 4)], True),
+        ([record("RUNNING", "new:1", 5), record("RUNNING", "newer:1", 6)], False),
+        ([record("RUNNING", "new:1", 5), record("RUNNING", "newer:1", 6), record("RESTARTING", "old:1", 4)], False),
+        ([record("RUNNING", "new:1", 5), None, record("RESTARTING", "old:1", 4)], False),
+    ],
+)
+def test_only_what_is_older_and_comes_after_this_workers_report_is_answered(records: list[bytes | None], is_answered: bool) -> None:
+    reports = OwnReports()
+    reports.put(KEY, Status("RUNNING", "new:1", 5))
+    answers = [reports.read(KEY, value) for value in records]
+    assert any(answers) == is_answered
+    assert answers[-1:] == [record("RUNNING", "new:1", 5)] or not is_answered
+
+
+def test_what_a_worker_gave_up_is_not_answered() -> None:
+    reports = OwnReports()
+    reports.put(KEY, Status("RUNNING", "new:1", 5))
+    reports.put(KEY, Status("UNASSIGNED", "new:1", 5))
+    assert [reports.read(KEY, record("RUNNING", "new:1", 5)), reports.read(KEY, record("RUNNING", "old:1", 4))] == [None, None]

@@ -129,7 +129,7 @@ class SimGroupClient:
         self._heard = -math.inf
         self._next_heartbeat = 0.0
         self._stage = ""
-        self._generation = 0
+        self._generation = self._joined_after = 0
         self._wants = True
         self._result: Joined | None = None
 
@@ -210,10 +210,13 @@ class SimGroupClient:
             self._beat()
         stage = self._stage
         if stage == "wants":
+            self._joined_after = self._coordinator.generation
             self._id = self._coordinator.join(self._id, self._client_id, self._handler.offers())
             self._stage = "joining"
         elif stage == "joining" and self._id not in self._coordinator.members:
             self._forget()
+        elif stage == "joining" and self._coordinator.is_joining and self._coordinator.generation > self._joined_after:
+            self._stage = "wants"  # that round is over, and the next one has begun: the coordinator takes no division of the work
         elif stage == "joining" and not self._coordinator.is_joining:
             self._generation = self._coordinator.generation
             if self._coordinator.leader == self._id:

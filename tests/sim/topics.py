@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from connect_py.api.storage import ClusterConfig, ConfigListener, RestartRequest, Status, TargetState
 from connect_py.errors import RetriableError
 from offsets import config_store
-from offsets.status_store import ConnectorKey, StatusCache, StatusKey, TaskKey, TopicKey, encode_status, encode_topic, may_write_safely
+from offsets.status_store import (
+    ConnectorKey,
+    OwnReports,
+    StatusCache,
+    StatusKey,
+    TaskKey,
+    TopicKey,
+    encode_topic,
+    may_write_safely,
+    parse_key,
+)
 from tests.sim.fibers import Fibers, Owner
 
 Record = tuple[bytes, bytes | None]
@@ -136,6 +146,7 @@ class SimStatusStore:
     def __init__(self, topic: Topic, fibers: Fibers) -> None:
         self._topic, self._fibers = topic, fibers
         self._cache = StatusCache()
+        self._own = OwnReports()
         self._at = 0
         self._waiting: list[Record] = []
         self._on_topics_reset: Callable[[str], None] = lambda connector: None
@@ -172,6 +183,14 @@ class SimStatusStore:
             if record is not None:
                 count -= 1
                 self._cache.apply(*record)
+                self._answer(*record)
+
+    def _answer(self, key: bytes, value: bytes | None) -> None:
+        place = parse_key(key)
+        if not isinstance(place, TopicKey):
+            again = self._own.read(place, value)
+            if again is not None:
+                self._waiting.append((key, again))
 
     def connectors(self) -> list[str]:
         return list(self._cache.connectors)
@@ -195,10 +214,10 @@ class SimStatusStore:
         self._put(TaskKey(connector, task), status, safe)
 
     def delete_connector(self, name: str) -> None:
-        self._waiting.append((ConnectorKey(name).encode(), None))
+        self._forget(ConnectorKey(name))
 
     def delete_task(self, connector: str, task: int) -> None:
-        self._waiting.append((TaskKey(connector, task).encode(), None))
+        self._forget(TaskKey(connector, task))
 
     def put_topic(self, connector: str, task: int, topic: str) -> None:
         self._waiting.append((TopicKey(connector, topic).encode(), encode_topic(connector, task, topic, 0)))
@@ -208,5 +227,11 @@ class SimStatusStore:
             self._waiting.append((TopicKey(connector, topic).encode(), None))
 
     def _put(self, key: StatusKey, status: Status, safe: bool) -> None:
-        if not safe or may_write_safely(self._cache.known(key), status):
-            self._waiting.append((key.encode(), encode_status(status)))
+        if safe and not may_write_safely(self._cache.known(key), status):
+            self._own.forget(key)
+            return
+        self._waiting.append((key.encode(), self._own.put(key, status)))
+
+    def _forget(self, key: StatusKey) -> None:
+        self._own.forget(key)
+        self._waiting.append((key.encode(), None))

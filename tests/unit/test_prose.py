@@ -52,9 +52,7 @@ def test_code_links_and_tables_are_not_read_as_prose() -> None:
 
 def test_an_error_text_without_an_entry_is_named() -> None:
     text = messages.Text("connectors/postgres/new.py", 7, "FatalTaskError", "The moon is in the wrong place")
-    known = messages.texts()
-    assert messages.index([*known, text]) != messages.INDEX.read_text()
-    assert messages.index(known) == messages.INDEX.read_text()
+    assert f"connectors/postgres/new.py:7: docs/messages.md lacks: {text.text}" in messages.problems([text])
 
 
 def test_texts_are_found_where_they_are_raised_and_logged() -> None:
