@@ -388,6 +388,8 @@ class Applier:
         if self.assignment.is_leader:
             self._forget_statuses(snapshot)
             self._report_lost(given)
+            for name in snapshot.connectors:
+                self._empty_stopped(name)
         log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
         new = [name for name in given.work.connectors if name in self._known and not self._connectors.is_hosting(name)]
         for name in new:
@@ -516,6 +518,7 @@ class Applier:
         target = snapshot.target_state(name)
         self._pause_or_resume(name, target)
         self._connectors.set_target(name, target)
+        self._empty_stopped(name)
         if target is not TargetState.STARTED:  # one that resumes says so itself, when it has its tasks
             log.info("Connector %s is %s", name, target.value.lower())
 
@@ -530,6 +533,19 @@ class Applier:
         self.tasks.delete([task for task in running if task.task not in configured])
         self.tasks.suspend([task for task in running if task.task in configured])
         self._when_ended(Allocation((), tuple(running)), self.assignment.release)
+        self._empty_stopped(name)
+
+    def _empty_stopped(self, name: str) -> None:
+        """A stopped connector has no tasks. They may come back by an owner that had not read of the stop yet, where two workers led for a
+        moment."""
+        snapshot = self.configs.snapshot()
+        if not self.assignment.is_leader or snapshot.target_state(name) is not TargetState.STOPPED or not snapshot.tasks(name):
+            return
+        log.warning("Connector %s is stopped, and %d task(s) were stored after that; they are removed", name, len(snapshot.tasks(name)))
+        try:
+            self.configs.put_task_configs(name, [])
+        except ConnectError as error:
+            log.warning("The tasks of the stopped connector %s could not be removed, which the next rebalance tries again: %s", name, error)
 
     def spec(self, snapshot: ClusterConfig, name: str, number: int) -> TaskSpec:
         config, task_config = snapshot.connectors.get(name, {}), snapshot.task_configs.get((name, number), {})

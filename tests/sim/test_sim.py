@@ -22,6 +22,7 @@ FOUND = {
     "a lease that ends in a round calls for another round": ("cluster", 1),
     "a worker's old report that comes late is answered by the task's owner": ("cluster", 38),
     "a configuration that cannot be read is not read again without a pause": ("cluster", 86),
+    "tasks that were stored after their connector's stop are removed": ("cluster", 1952),
     "what died before the lease ended is not reported once others have the work": ("cluster", 584),
 }
 
