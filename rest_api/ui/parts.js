@@ -6,10 +6,10 @@ import { time, tone, whole } from './words.js';
 /** A state in colour and word; colour alone says nothing. */
 export const Pill = ({ verdict }) => html`<span class="pill ${tone(verdict)}">${verdict}</span>`;
 
-/** How far a snapshot is. */
-export function Bar({ rows, estimate, label }) {
-  const known = estimate > 0;
-  const share = known ? Math.min(1, rows / estimate) : null;
+/** How far a snapshot is. One that has read more rows than were estimated is not at its end: there is no share then. */
+export function Bar({ rows, estimate, label, isDone }) {
+  const known = isDone || estimate > rows;
+  const share = isDone ? 1 : known ? rows / estimate : null;
   return html`<span class="bar">
     <progress aria-label=${label} max="1" ...${known ? { value: share } : {}}></progress>
     <span>${known ? `${Math.floor(share * 100)} %` : `${whole(rows)} rows`}</span>

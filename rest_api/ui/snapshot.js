@@ -26,7 +26,7 @@ export function Snapshot({ name, detail }) {
         <td>${whole(table.rows)}</td><td>${table.estimated_rows === undefined ? '–' : whole(table.estimated_rows)}</td>
         <td>${table.state === 'COMPLETED' ? 'all' : html`<${Bar} rows=${table.rows} estimate=${table.estimated_rows} label="Snapshot of ${table.table}" />`}</td>
         <td>${table.rows_per_second === undefined ? '–' : rate(table.rows_per_second)}</td>
-        <td>${table.seconds_left === undefined ? '–' : time(table.seconds_left)}</td></tr>`)}</tbody>
+        <td>${left(table)}</td></tr>`)}</tbody>
     </table></${Scrolled}>`}
     ${mayChange() && html`<${Signals} name=${name} tables=${tables} isRunning=${detail.target === 'STARTED'} onSent=${() => setTurn(turn + 1)} />`}
     <h2>What happened</h2>
@@ -37,12 +37,18 @@ export function Snapshot({ name, detail }) {
   </section>`;
 }
 
+/** How long a table still takes. */
+function left(table) {
+  if (table.seconds_left !== undefined) return time(table.seconds_left);
+  return table.state !== 'COMPLETED' && table.estimated_rows !== undefined && table.rows >= table.estimated_rows && table.rows > 0 ? 'more rows than estimated' : '–';
+}
+
 function Whole({ snapshot }) {
   if (!snapshot) return html`<p class="empty">No snapshot is reported by the tasks of this worker. One that took less than five seconds leaves its result under “What happened”.</p>`;
   const parts = [`${snapshot.tables_done} of ${snapshot.tables} tables`, `${whole(snapshot.rows)} rows`];
   if (snapshot.rows_per_second) parts.push(rate(snapshot.rows_per_second));
   if (snapshot.seconds_left !== undefined) parts.push(`about ${time(snapshot.seconds_left)} left`);
-  return html`<p class="whole"><${Bar} rows=${snapshot.rows} estimate=${snapshot.estimated_rows} label="The whole snapshot" />
+  return html`<p class="whole"><${Bar} rows=${snapshot.rows} estimate=${snapshot.estimated_rows} label="The whole snapshot" isDone=${snapshot.state === 'COMPLETED'} />
     <span>${snapshot.state === 'COMPLETED' ? 'Completed' : 'Running'}: ${parts.join(', ')}</span></p>`;
 }
 

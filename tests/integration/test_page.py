@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,34 @@ def test_a_signal_starts_a_snapshot_from_the_page(page: Page, site: Worker) -> N
         tab.get_by_role("button", name="Start snapshot").click()
     assert answered.value.status == 202
     tab.locator(".timeline li").first.wait_for()
+
+
+def test_a_snapshot_of_a_million_rows_moves_its_bar_and_knows_the_time_left(page: Page, site: Worker, postgres: Any, database: str) -> None:
+    with postgres.connect(database) as admin:
+        # never analyzed: the rows are estimated from a sample of its pages
+        admin.execute("CREATE TABLE archive (id int PRIMARY KEY, amount int, note text) WITH (autovacuum_enabled = off)")
+        admin.execute("INSERT INTO archive SELECT g, g, 'note ' || g FROM generate_series(1, 1000000) g")
+    site.request("POST", "/connectors", {"name": "archive", "config": postgres_source(postgres, database, "page_archive")})
+    try:
+        tab = page.open("#/connector/archive/snapshot")
+        bar = tab.get_by_role("progressbar", name="The whole snapshot")
+        bar.wait_for()
+        samples: list[tuple[float, float, float]] = []
+        while (found := site.request("GET", "/ui/api/state")["connectors"]["archive"]["snapshot"]) and found["state"] == "RUNNING":
+            if "seconds_left" in found and bar.count() and (value := bar.get_attribute("value")):
+                samples.append((time.monotonic(), found["seconds_left"], float(value)))
+                if len(samples) == 5:
+                    page.picture("snapshot")
+        ended = time.monotonic()
+        assert found is not None and found["state"] == "COMPLETED" and found["rows"] == 1_000_000
+        shares = [share for _, _, share in samples]
+        assert shares == sorted(shares) and len(set(shares)) >= 3, shares
+        middle = (samples[0][0] + ended) / 2
+        at, left, _ = min(samples, key=lambda sample: abs(sample[0] - middle))
+        print(f"in the middle: {left:.0f} s left, {ended - at:.1f} s taken; shares {shares[0]:.2f} to {shares[-1]:.2f}")
+        assert left == pytest.approx(ended - at, rel=0.5, abs=2)
+    finally:
+        site.delete("archive")
 
 
 def test_log_plots_and_worker_show_what_the_worker_knows(page: Page, site: Worker) -> None:

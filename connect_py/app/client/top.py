@@ -391,7 +391,7 @@ def _behind(found: Mapping[str, Any] | None) -> str:
 
 def _snapshot(snapshot: Mapping[str, Any]) -> str:
     rows, estimate, left = snapshot["rows"], snapshot.get("estimated_rows"), snapshot.get("seconds_left")
-    share = f"{min(99, int(100 * rows / estimate))} %" if estimate else f"{rows:,.0f} rows"
+    share = f"{int(100 * rows / estimate)} %" if estimate and rows < estimate else f"{rows:,.0f} rows"
     return share if left is None else f"{share}, {time_text(left)}"
 
 
