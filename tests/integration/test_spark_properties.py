@@ -131,7 +131,7 @@ def shape(wkb: str | None, srid: int | None = 4326) -> dict[str, Any]:
     return {"wkb": None if wkb is None else base64.b64encode(bytes.fromhex(wkb)).decode(), "srid": srid}
 
 
-@iceberg_and_long_delta
+@pytest.mark.long  # `tests/unit/spark_sink/test_wkt.py` has the texts, `test_spark_types.py` the columns
 def test_geometries_are_texts_and_broken_ones_are_bad_records(lake: Lake) -> None:
     topics = [lake.topic(name) for name in ("one", "two")]
     config = lake.config(*topics, geometry_mode="wkt", control_commit_threads="2")
