@@ -264,7 +264,11 @@ def test_a_snapshot_of_a_million_rows_moves_its_bar_and_knows_the_time_left(page
         bar = tab.get_by_role("progressbar", name="The whole snapshot")
         bar.wait_for()
         samples: list[tuple[float, float, float]] = []
-        while (found := site.request("GET", "/ui/api/state")["connectors"]["archive"]["snapshot"]) and found["state"] == "RUNNING":
+        deadline = time.monotonic() + 300
+        while (found := site.request("GET", "/ui/api/state")["connectors"]["archive"]["snapshot"]) is None or found["state"] == "RUNNING":
+            assert time.monotonic() < deadline, found
+            if found is None:  # the task has not said anything yet
+                continue
             if "seconds_left" in found and bar.count() and (value := bar.get_attribute("value")):
                 samples.append((time.monotonic(), found["seconds_left"], float(value)))
                 if len(samples) == 5:
