@@ -4,19 +4,30 @@ Before a task of a source starts, nothing may be left of an earlier set of its c
 leader makes sure of that once for each set: it fences the transactional ids of the set before, and notes the size of the new one on the
 configuration topic. A task itself fences only the last producer of its own id.
 
-Rounds run on threads of those who ask: one at a time for each connector, and those who come later wait for it.
+A round runs on the thread of the first who asks. Those who ask for the same set meanwhile wait for it and share its outcome, a failure
+too: a coordinator that does not answer costs the tasks of a connector one wait, and not one after the other.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 
 from connect_py.api.storage import ClusterConfig, ConfigStore
 from connect_py.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, RestError
 
 #: Reads of the configuration topic; ``worker.sync.timeout.ms``.
 SYNC_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One that is under way, for a generation of a connector's tasks."""
+
+    generation: int | None
+    outcome: Future[None] = field(default_factory=Future)
 
 
 class Fencing:
@@ -40,10 +51,10 @@ class Fencing:
         self._fence = fence
         self._sync_seconds = sync_seconds
         self._guard = threading.Lock()
-        self._rounds: dict[str, threading.Lock] = {}
+        self._rounds: dict[str, _Round] = {}
 
     def fence(self, connector: str) -> None:
-        """Run a round; returns once no task of an earlier set can commit.
+        """Run a round, or take part in the one that is under way; returns once no task of an earlier set can commit.
 
         Raises:
             NotFoundError: there is no such connector.
@@ -52,24 +63,43 @@ class Fencing:
             RestError: the configuration topic or Kafka's coordinator does not answer.
         """
         self._read()
-        self._check(connector)
-        with self._guard:
-            running = self._rounds.setdefault(connector, threading.Lock())
-        with running:
+        while True:
             snapshot = self._check(connector)
-            if connector in snapshot.fenced:
+            asked = _Round(snapshot.task_generations.get(connector))
+            with self._guard:
+                running = self._rounds.setdefault(connector, asked)
+            if running is asked:
+                break
+            if running.generation == asked.generation:
+                running.outcome.result()
                 return
-            before, now = snapshot.task_count_records.get(connector), snapshot.task_counts.get(connector, 0)
-            # from one task to one, the task's own start fences its predecessor
-            if before and not (before == 1 and now == 1):
-                try:
-                    self._fence(connector, range(before))
-                except ConnectError as error:
-                    raise RestError(f"Failed to fence out zombie source tasks of connector {connector}: {error}", 500) from error
-                self._read()
-                if self._check(connector).task_generations.get(connector) != snapshot.task_generations.get(connector):
-                    raise ConflictError("Fencing failed because new task configurations were generated for the connector")
-            self._configs.put_task_count_record(connector, now)
+            wait([running.outcome])  # of an earlier set
+        try:
+            self._run(connector)
+        except BaseException as error:
+            self._end(connector).set_exception(error)
+            raise
+        self._end(connector).set_result(None)
+
+    def _run(self, connector: str) -> None:
+        snapshot = self._check(connector)
+        if connector in snapshot.fenced:
+            return
+        before, now = snapshot.task_count_records.get(connector), snapshot.task_counts.get(connector, 0)
+        # from one task to one, the task's own start fences its predecessor
+        if before and not (before == 1 and now == 1):
+            try:
+                self._fence(connector, range(before))
+            except ConnectError as error:
+                raise RestError(f"Failed to fence out zombie source tasks of connector {connector}: {error}", 500) from error
+            self._read()
+            if self._check(connector).task_generations.get(connector) != snapshot.task_generations.get(connector):
+                raise ConflictError("Fencing failed because new task configurations were generated for the connector")
+        self._configs.put_task_count_record(connector, now)
+
+    def _end(self, connector: str) -> Future[None]:
+        with self._guard:
+            return self._rounds.pop(connector).outcome
 
     def _check(self, connector: str) -> ClusterConfig:
         snapshot = self._configs.snapshot()

@@ -19,10 +19,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
+from tests import mongo_task
 from tests.cluster import plugin_folder
 from tests.counting_plugin import is_dropped
 from tests.fix_kafka import Kafka
@@ -100,7 +102,9 @@ def inserting(insert: Callable[[int], object]) -> Iterator[None]:
 
 
 @contextmanager
-def each_row_once(kafka: Kafka, topic: str, insert: Callable[[int], object], ids: Callable[[], list[int]]) -> Iterator[None]:
+def each_row_once(
+    kafka: Kafka, topic: str, insert: Callable[[int], object], ids: Callable[[], list[int]], number: Callable[[Message], int] = row_id
+) -> Iterator[None]:
     """Rows are written inside; afterwards a reader of committed records has each of the table's `ids` once, in order."""
     with inserting(insert):
         yield
@@ -108,7 +112,7 @@ def each_row_once(kafka: Kafka, topic: str, insert: Callable[[int], object], ids
     found: list[int] = []
 
     def is_complete() -> bool:
-        found[:] = committed(kafka, topic)
+        found[:] = committed(kafka, topic, number)
         return set(found) >= set(wanted)
 
     eventually(is_complete, lambda: f"{len(set(wanted) - set(found))} of {len(wanted)} rows are missing", 120, pause=0.5)
@@ -190,6 +194,34 @@ def test_a_mysql_source_that_is_killed_again_and_again_writes_each_row_once(
             kill_again_and_again(worker, tag, KILLS)
         worker.delete(tag)
         cursor.execute(f"DROP DATABASE {tag}")
+
+
+@pytest.mark.long
+def test_a_mongodb_source_that_is_killed_again_and_again_writes_each_document_once(
+    make_worker: Callable[..., Worker], kafka: Kafka, mongo: MongoAddress, tag: str
+) -> None:
+    worker = make_worker(properties=ENABLED)
+    with mongo_task.database(mongo) as documents:
+        items, numbers = documents["item"], itertools.count(1)
+        topic = f"m_{tag}.{documents.name}.item"
+
+        def insert(count: int) -> None:
+            items.insert_many([{"_id": next(numbers)} for _ in range(count)])
+
+        def ids() -> list[int]:
+            return [document["_id"] for document in items.find().sort("_id")]
+
+        def key(message: Message) -> int:
+            return int(payload(message.key())["id"])
+
+        insert(1)
+        worker.create(tag, mongo_task.config(mongo, documents, topic_prefix=f"m_{tag}"))
+        wait_until(lambda: committed(kafka, topic, key) == ids(), 60, "the snapshot's document")
+        insert(1)  # of a snapshot that was killed, documents are sent again: the kills begin with the stream
+        wait_until(lambda: committed(kafka, topic, key) == ids(), 60, "the stream's document")
+        with each_row_once(kafka, topic, insert, ids, key):
+            kill_again_and_again(worker, tag, KILLS * 2)
+        worker.delete(tag)
 
 
 @pytest.mark.long

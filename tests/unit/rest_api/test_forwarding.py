@@ -31,7 +31,7 @@ class Follower(MemoryHerder):
         self._looks = 0
         raise MisdirectedError(lambda: "http://leader/", "the leader")
 
-    put_connector = create_connector = delete_connector = change
+    put_connector = create_connector = delete_connector = put_task_configs = change
 
     def connector_info(self, name: str) -> ConnectorInfo:
         self._looks += 1
@@ -53,8 +53,10 @@ class ToLeader(Peers):
     def __init__(self, leader: MemoryHerder) -> None:
         super().__init__()
         self._client = TestClient(create_app(leader))
+        self.sent: list[Mapping[str, str]] = []
 
     def send(self, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float = 5) -> Answer:
+        self.sent.append({name.lower(): value for name, value in headers.items()})
         answer = self._client.request(method, url.removeprefix("http://leader"), content=body, headers=dict(headers))
         return Answer(answer.status_code, answer.headers.get("content-type"), answer.content)
 
@@ -85,3 +87,20 @@ def test_a_connector_deleted_through_a_follower_is_gone_for_the_next_request(cli
     assert client.put("/connectors/orders/config", json=CONFIG).status_code == 201
     assert client.delete("/connectors/orders").status_code == 204
     assert client.get("/connectors/orders").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/connectors", {"name": "orders", "config": CONFIG}), ("/connectors/orders/tasks", [])],
+    ids=["by a user", "by a worker"],
+)
+def test_of_a_clients_headers_only_its_login_travels_and_no_signature(path: str, body: object) -> None:
+    """As in Connect: the signature of a worker's request holds for the hop that it was made for."""
+    leader = MemoryHerder()
+    peers = ToLeader(leader)
+    client = TestClient(create_app(Follower(leader), replace(RestConfig(), peers=peers)))
+    signature = {"X-Connect-Authorization": "bWFj", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
+    others = {"Cookie": "session=1", "X-Forwarded-For": "10.0.0.1", "X-Request-Id": "7", "traceparent": "00-1-2-01"}
+    client.post(path, json=body, headers={"Authorization": "Basic dTpw", **signature, **others})
+    assert [sent["authorization"] for sent in peers.sent] == ["Basic dTpw"]
+    assert {*peers.sent[0]} == {"accept", "authorization", "content-type", "user-agent"}

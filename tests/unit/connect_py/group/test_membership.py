@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -127,23 +128,28 @@ class Herder:
         self.revoked: list[Allocation] = []
         self.has_stopped = threading.Event()
         self.abandoned = 0
+        self.callers: set[str] = set()  # threads, but for those that ask for a snapshot
 
     def snapshot(self) -> ClusterConfig:
         return self.config
 
     def refresh(self, seconds: float) -> None:
+        self.callers.add(threading.current_thread().name)
         if not self.can_read:
             raise RetriableError("Kafka does not answer.")
         self.config = ClusterConfig(offset=self.newest)
 
     def revoke(self, work: Allocation) -> threading.Event:
+        self.callers.add(threading.current_thread().name)
         self.revoked.append(work)
         return self.has_stopped
 
     def carry_out(self, given: Share, received: GroupAssignment) -> None:
+        self.callers.add(threading.current_thread().name)
         self.carried_out.append(given)
 
     def abandon(self) -> None:
+        self.callers.add(threading.current_thread().name)
         self.abandoned += 1
 
 
@@ -361,6 +367,42 @@ def test_a_leader_computes_the_assignments_of_all_and_knows_the_owners(member: M
     assert len(sent["me"]) > len(encode_assignment(given["me"], SESSIONED)), "one of ours learns that its leader is"
     eventually(lambda: member.membership.is_leader, "leadership")
     eventually(lambda: member.membership.owner_url("b") == "http://java:1/", "owner")
+
+
+def test_leadership_is_kept_while_a_round_is_under_way(member: Member) -> None:
+    """Requests for the leader are answered meanwhile; only the next round's result says that another one leads."""
+    member.broker.give(1, assigned("c", leader="me", leader_url="http://me:1/"))
+    member.start()
+    eventually(lambda: member.membership.is_leader and member.membership.await_settled(0), "leadership")
+    member.broker.rejoin()
+    eventually(lambda: not member.membership.await_settled(0), "a round")
+    let_time_pass(0.1, "the other members have not joined yet")
+    assert (member.membership.is_leader, member.membership.leader_url) == (True, "http://me:1/")
+    assert member.membership.owner_url("c") is None, "owners are known between rounds only"
+    member.broker.give(2, assigned())
+    eventually(lambda: member.membership.leader_url == "http://you:1/", "the next leader")
+    assert not member.membership.is_leader
+
+
+def test_the_clients_thread_waits_for_nothing_that_the_herder_does(member: Member) -> None:
+    """It sends the heartbeats: a worker that was late with them would lose what it runs."""
+    member.broker.give(1, assigned("c", C0))
+    member.start()
+    member.runs("c", C0)
+    member.broker.give(2, assigned(revoked=Allocation.of([C0])))
+    eventually(lambda: member.herder.revoked, "the revocation, whose end the membership's thread waits for")
+    with ThreadPoolExecutor(1, "client") as client:
+        handler = member.broker.handler
+
+        def round_of_the_client() -> Mapping[str, bytes]:
+            handler.stirred()
+            return handler.assign("me", 3, "sessioned", {"me": dict(handler.offers())["sessioned"]})
+
+        assert {*client.submit(round_of_the_client).result(5)} == {"me"}
+    assert not member.herder.has_stopped.is_set()
+    member.herder.has_stopped.set()
+    eventually(lambda: member.membership.await_settled(0) or member.broker.needs_join, "the end of the revocation")
+    assert not any(thread.startswith("client") for thread in member.herder.callers)
 
 
 def test_a_worker_takes_the_place_of_its_own_dead_process(member: Member, caplog: pytest.LogCaptureFixture) -> None:

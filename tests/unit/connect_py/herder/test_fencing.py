@@ -1,12 +1,15 @@
 """Rounds of fencing, by what the configuration topic says of a connector's tasks."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from connect_py.errors import BadRequestError, ConflictError, NotFoundError, RestError, RetriableError
 from connect_py.herder.fencing import Fencing
 from offsets.local_stores import MemoryConfigStore
+from tests.waiting import eventually, let_time_pass
 
 
 class Cluster:
@@ -14,12 +17,20 @@ class Cluster:
         self.configs = MemoryConfigStore()
         self.fenced: list[list[int]] = []
         self.error: Exception | None = None
-        self.is_source = True
+        self.is_source, self.asked = True, 0
         self.new_tasks = 0
-        self.fencing = Fencing(self.configs, lambda snapshot, name: self.is_source, self._fence)
+        self.fences, self.may_fence = threading.Semaphore(0), threading.Event()
+        self.may_fence.set()
+        self.fencing = Fencing(self.configs, self._is_source, self._fence)
         self.configs.put_connector("c", {"name": "c"})
 
+    def _is_source(self, snapshot: object, name: str) -> bool:
+        self.asked += 1
+        return self.is_source
+
     def _fence(self, name: str, tasks: Sequence[int]) -> None:
+        self.fences.release()
+        assert self.may_fence.wait(10)
         if self.error is not None:
             raise self.error
         self.fenced.append(list(tasks))
@@ -100,6 +111,48 @@ def test_what_cannot_be_fenced_is_not_noted(cluster: Cluster) -> None:
         cluster.round()
     assert cluster.record == 2
     assert "c" not in cluster.configs.snapshot().fenced
+
+
+@pytest.mark.parametrize("error", [None, RetriableError("no coordinator")])
+def test_tasks_that_ask_while_a_round_is_under_way_share_its_outcome(cluster: Cluster, error: Exception | None) -> None:
+    """`DistributedHerder.fenceZombieSourceTasks`: a coordinator that never answers holds each task up for one round, not for one a task."""
+    cluster.tasks(2)
+    cluster.round()
+    cluster.tasks(3)
+    cluster.may_fence.clear()
+    cluster.error = error
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(cluster.fencing.fence, "c")
+        assert cluster.fences.acquire(timeout=10)
+        asked = cluster.asked
+        others = [pool.submit(cluster.fencing.fence, "c") for _ in range(2)]
+        eventually(lambda: cluster.asked == asked + 2, "their questions")
+        let_time_pass(0.1, "they wait")
+        cluster.may_fence.set()
+        found = {str(each.exception(10)) for each in (first, *others)}
+    assert not cluster.fences.acquire(blocking=False), "there was a second round"
+    assert len(found) == 1
+    assert ("no coordinator" in found.pop()) == (error is not None)
+    cluster.error = None
+    assert cluster.round() == ([[0, 1]] if error else []), "a failure is of its round alone"
+
+
+def test_tasks_of_a_newer_set_wait_for_a_round_of_an_earlier_one_and_have_their_own(cluster: Cluster) -> None:
+    cluster.tasks(2)
+    cluster.round()
+    cluster.tasks(3)
+    cluster.may_fence.clear()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cluster.fencing.fence, "c")
+        assert cluster.fences.acquire(timeout=10)
+        cluster.tasks(4)
+        second = pool.submit(cluster.fencing.fence, "c")
+        let_time_pass(0.1, "it has asked")
+        assert not second.done() and not cluster.fences.acquire(blocking=False)
+        cluster.may_fence.set()
+        assert isinstance(first.exception(10), ConflictError)
+        second.result(10)
+    assert cluster.record == 4
 
 
 def test_sinks_and_unknown_connectors_are_refused(cluster: Cluster) -> None:

@@ -12,7 +12,8 @@ import pytest
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
 from connect_py.api.storage import TargetState
 from connect_py.config.worker import WorkerConfig
-from connect_py.errors import BadRequestError, ConflictError, RetriableError
+from connect_py.errors import BadRequestError, ConflictError, RestError, RetriableError
+from connect_py.group.peers import Peers
 from connect_py.group.protocol import Allocation, TaskId
 from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
@@ -129,6 +130,21 @@ class Hurried(HerderThread):
             work()
 
 
+class Leader(Peers):
+    """Stores task configurations for a worker that does not lead; refuses them as often, and with such a status, as it is told to."""
+
+    def __init__(self, configs: Configs) -> None:
+        super().__init__()
+        self._configs = configs
+        self.refusals, self.status = 0, 403
+
+    def put_task_configs(self, leader_url: str | None, connector: str, configs: Sequence[Mapping[str, str]], sign: object) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise RestError("The leader refuses them", self.status)
+        self._configs.put_task_configs(connector, configs)
+
+
 class Rounds(SoleWorker):
     """Notes for what rounds of the group are asked."""
 
@@ -165,7 +181,7 @@ class Work:
         )
         task = tmp_path / "task.py"
         task.write_text(TASK)
-        self.thread = Hurried()
+        self.thread, self.leader = Hurried(), Leader(self.configs)
         self.applier = applier = Applier(
             worker,
             Plugins({CLASS: Scripted}),
@@ -179,6 +195,7 @@ class Work:
             task_command=[sys.executable, str(task)],
             thread=self.thread,
             connector_stop_seconds=stop_seconds,
+            peers=self.leader,
         )
         self.tasks_host, self.rounds = applier.tasks, rounds
         self.herder = DistributedHerder(applier, modify_seconds=modify_seconds)
@@ -284,6 +301,25 @@ def test_task_configurations_that_could_not_be_stored_are_stored_later(work: Wor
     work.configs.refusals = 1
     work.put(v="1")
     eventually(lambda: work.configs.stored == [["1"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("status", "refusals", "levels"), [(403, 8, ["INFO"] * 8), (403, 10, ["INFO"] * 8 + ["WARNING"] * 2), (500, 1, ["WARNING"])]
+)
+def test_a_signature_that_a_leader_refuses_within_a_minute_is_no_warning(
+    work: Work, caplog: pytest.LogCaptureFixture, status: int, refusals: int, levels: list[str]
+) -> None:
+    """The key may have been replaced since (`AbstractHerder`, KIP-507); the tasks are sent again until the leader has them."""
+    caplog.set_level("INFO")
+    work.rounds.is_leader, work.leader.refusals, work.leader.status = False, refusals, status
+    work.put(v="1")
+
+    def is_stored() -> bool:
+        work.later()
+        return work.configs.stored == [["1"]]
+
+    eventually(is_stored, lambda: f"{work.configs.stored}", 10, 0.01)
+    assert [record.levelname for record in caplog.records if "could not be stored; tried again" in record.message] == levels
 
 
 def test_a_connector_that_fails_after_its_start_is_stopped(work: Work) -> None:

@@ -1,0 +1,392 @@
+"""What Kafka Connect's own integration tests assert of clusters, by their names, of a group of these workers.
+
+RebalanceSourceConnectorsIntegrationTest, ConnectWorkerIntegrationTest, ConnectorRestartApiIntegrationTest,
+SessionedProtocolIntegrationTest, OffsetsApiIntegrationTest and ExactlyOnceSourceIntegrationTest; BlockingConnectorTest is
+`test_cluster_blocking.py`. More of what they assert is in `test_cluster_rest.py`, `test_group_https.py` and `test_exactly_once.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.worker import RefusedError, Worker
+from tests.cluster import Cluster, Places, Written, assert_nothing_lost_and_one_owner
+from tests.fix_kafka import Kafka
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
+
+#: As Kafka's tests set them, so that connectors may name other brokers.
+ALL_OVERRIDES = {"connector.client.config.override.policy": "All"}
+
+
+@pytest.fixture(scope="module")
+def shared(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three workers for the tests that end none of them; each test deletes its connectors."""
+    tag = "java" + tmp_path_factory.getbasetemp().name.replace("-", "")
+    made = Cluster(tmp_path_factory.mktemp("cluster"), kafka.bootstrap, tag, ALL_OVERRIDES)
+    try:
+        made.add(3)
+        yield made
+    finally:
+        made.close()
+
+
+def states(worker: Worker, name: str) -> list[str]:
+    """Of the connector and its tasks; empty before there is a status."""
+    try:
+        shown = worker.status(name)
+    except RefusedError:
+        return []
+    return [part["state"] for part in (shown["connector"], *shown["tasks"])]
+
+
+def await_states(worker: Worker, name: str, *wanted: str, seconds: float = 60) -> None:
+    last: list[str] = []
+
+    def reached() -> bool:
+        last[:] = states(worker, name)
+        return last == [*wanted]
+
+    eventually(reached, lambda: f"{name} is {last}, not {wanted}", seconds)
+
+
+def await_balance(cluster: Cluster, connectors: int, tasks: int) -> Places:
+    """Everything runs on the living workers, shared out evenly: connectors and tasks each for themselves."""
+    living = [worker.url.removeprefix("http://") for worker in cluster.living]
+
+    def balanced(shown: Places) -> bool:
+        owners = [[parts[0][1] for parts in shown.values()], [owner for parts in shown.values() for _, owner in parts[1:]]]
+        loads = [[found.count(worker) for worker in living] for found in owners]
+        return [sum(load) for load in loads] == [connectors, tasks] and all(max(load) - min(load) < 2 for load in loads)
+
+    return cluster.await_places(balanced, f"{connectors} connectors, {tasks} tasks on {living}", 120)
+
+
+# -- RebalanceSourceConnectorsIntegrationTest
+
+
+def test_rebalance_source_connectors(cluster: Cluster, kafka: Kafka) -> None:
+    """testStartTwoConnectors, testReconfigConnector, testDeleteConnector, testAddingWorker, testRemovingWorker,
+    testMultipleWorkersRejoining and ConnectWorkerIntegrationTest.testAddAndRemoveWorker."""
+    cluster.add(3)
+    for name in "abcd":
+        cluster.create(name, cluster.counting(name, 3))
+    await_balance(cluster, 4, 12)
+
+    cluster.workers[1].request("PUT", "/connectors/a/config", {**cluster.counting("a", 3), "topic": f"{cluster.tag}-other"})
+    for task in range(3):
+        eventually(lambda task=task: kafka.count(f"{cluster.tag}-other-{task}") > 0, "records in the other topic", 60)
+    cluster.workers[2].request("PUT", "/connectors/a/config", cluster.counting("a", 3))
+    await_balance(cluster, 4, 12)
+
+    cluster.living[0].delete("d")
+    await_balance(cluster, 3, 9)
+    added = cluster.add()
+    await_balance(cluster, 3, 9)
+    cluster.terminate(added)
+    eventually(lambda: not added.service.is_alive(), "the end of the worker", 60)
+    await_balance(cluster, 3, 9)
+
+    gone = cluster.living[:2]
+    for worker in gone:
+        cluster.terminate(worker)
+    eventually(lambda: len(cluster.living) == 1, "the end of two workers", 60)
+    await_balance(cluster, 3, 9)
+    for worker in gone:
+        worker.restart()
+    shown = await_balance(cluster, 3, 9)
+    histories = cluster.histories(kafka, {name: parts for name, parts in shown.items() if name != "a"})
+    assert_nothing_lost_and_one_owner(cluster, histories, kafka)
+
+
+# -- ConnectWorkerIntegrationTest
+
+
+def test_restart_failed_task(shared: Cluster, kafka: Kafka) -> None:
+    """testRestartFailedTask."""
+    name, worker = "bad-broker", shared.workers[0]
+    config = shared.counting(name, 1)
+    bad = {**config, "producer.override.bootstrap.servers": "nobrokerrunningatthisaddress"}
+    worker.request("PUT", f"/connectors/{name}/config", bad)
+    await_states(worker, name, "RUNNING", "FAILED")
+    shared.workers[1].request("PUT", f"/connectors/{name}/config", config)
+    shared.workers[2].request("POST", f"/connectors/{name}/tasks/0/restart")
+    await_states(worker, name, "RUNNING", "RUNNING")
+    eventually(lambda: kafka.count(f"{shared.tag}-{name}-0") > 0, "records", 30)
+    worker.delete(name)
+
+
+def test_task_statuses(shared: Cluster) -> None:
+    """testTaskStatuses."""
+    for number, tasks in enumerate((1, 5, 3)):
+        shared.workers[number].request("PUT", "/connectors/sizes/config", shared.counting("sizes", tasks))
+        for worker in shared.workers:
+            await_states(worker, "sizes", *["RUNNING"] * (tasks + 1))
+    shared.workers[0].delete("sizes")
+
+
+def test_pause_stop_resume(shared: Cluster) -> None:
+    """testPauseStopResume: each change of the state once, each asked for twice, through all workers in turn."""
+    first, second, third = shared.workers
+    shared.create("states", shared.counting("states", 4))
+    for request, state, tasks in (
+        ("stop", "STOPPED", 0),
+        ("resume", "RUNNING", 4),
+        ("pause", "PAUSED", 4),
+        ("stop", "STOPPED", 0),
+        ("pause", "PAUSED", 0),
+        ("resume", "RUNNING", 4),
+    ):
+        for worker in (first, second):
+            worker.request("PUT", f"/connectors/states/{request}")
+        await_states(third, "states", *[state] * (tasks + 1))
+        if not tasks:
+            assert third.request("GET", "/connectors/states")["tasks"] == third.request("GET", "/connectors/states/tasks") == []
+    second.delete("states")
+
+
+def test_stopped_state(shared: Cluster, tmp_path: Path) -> None:
+    """testStoppedState: a failed connector can be stopped, resumed and deleted."""
+    first, second, third = shared.workers
+    bad = tmp_path / "fails"
+    bad.touch()
+    first.request("PUT", "/connectors/broken/config", shared.counting("broken", 1, fails="connector", fails_while=str(bad)))
+    eventually(lambda: states(first, "broken")[:1] == ["FAILED"], "the failure", 60)
+    second.request("PUT", "/connectors/broken/stop")
+    await_states(third, "broken", "STOPPED")
+    third.request("PUT", "/connectors/broken/resume")
+    eventually(lambda: states(first, "broken")[:1] == ["FAILED"], "the failure", 60)
+    second.request("PUT", "/connectors/broken/stop")
+    await_states(third, "broken", "STOPPED")
+    bad.unlink()
+    third.request("PUT", "/connectors/broken/resume")
+    await_states(first, "broken", "RUNNING", "RUNNING")
+    second.request("PUT", "/connectors/broken/stop")
+    await_states(first, "broken", "STOPPED")
+    third.delete("broken")
+    eventually(lambda: states(first, "broken") == [], "the end", 30)
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_create_connector_with_an_initial_state(shared: Cluster, state: str) -> None:
+    """testCreateConnectorWithPausedInitialState, testCreateSourceConnectorWithStoppedInitialStateAndModifyOffsets,
+    testDeleteConnectorCreatedWithPausedOrStoppedInitialState."""
+    first, second, third = shared.workers
+    name = f"initially-{state.lower()}"
+    wanted = {"name": name, "config": shared.counting(name, 2), "initial_state": state}
+    first.request("POST", "/connectors", wanted)
+    await_states(second, name, state)
+    assert third.request("GET", f"/connectors/{name}/tasks") == []
+    if state == "STOPPED":
+        offsets = [{"partition": {"task": 0}, "offset": {"number": 500}}]
+        second.request("PATCH", f"/connectors/{name}/offsets", {"offsets": offsets})
+    second.request("PUT", f"/connectors/{name}/resume")
+    await_states(third, name, *["RUNNING"] * 3)
+    second.delete(name)
+    eventually(lambda: states(first, name) == [], "the end", 30)
+    first.request("POST", "/connectors", wanted)
+    await_states(second, name, state)
+    third.delete(name)
+    eventually(lambda: name not in first.request("GET", "/connectors"), "the end", 30)
+
+
+def test_patch_connector_config(shared: Cluster) -> None:
+    """testPatchConnectorConfig."""
+    first, second, third = shared.workers
+    config = {**shared.noting("patched", [f"{shared.tag}-sizes-0"], 2), "kept": "1", "dropped": "1"}
+    shared.create("patched", config)
+    second.request("PATCH", "/connectors/patched/config", {"tasks.max": "3", "added": "1", "dropped": None})
+    await_states(third, "patched", *["RUNNING"] * 4)
+    del config["dropped"]
+    assert first.request("GET", "/connectors/patched/config") == {**config, "name": "patched", "tasks.max": "3", "added": "1"}
+    first.delete("patched")
+
+
+def test_runtime_property_reconfiguration(shared: Cluster, kafka: Kafka) -> None:
+    """testRuntimePropertyReconfiguration (KAFKA-9228): what only the worker reads of a configuration restarts the tasks, too."""
+    first, second, third = shared.workers
+    shared.create("texts", shared.counting("texts", 1))
+    eventually(lambda: kafka.count(f"{shared.tag}-texts-0") > 0, "records", 30)
+    config = shared.noting("converted", [f"{shared.tag}-texts-0"], 1)
+    first.request("PUT", "/connectors/converted/config", {**config, "value.converter": "org.apache.kafka.connect.json.JsonConverter"})
+    await_states(third, "converted", "RUNNING", "FAILED")
+    second.request("PUT", "/connectors/converted/config", config)
+    await_states(third, "converted", "RUNNING", "RUNNING")
+    eventually(lambda: shared.notes("converted").exists() and shared.notes("converted").stat().st_size > 0, "notes", 60)
+    for name in ("texts", "converted"):
+        first.delete(name)
+
+
+# -- SessionedProtocolIntegrationTest
+
+
+def test_ensure_internal_endpoint_is_secured(shared: Cluster) -> None:
+    """ensureInternalEndpointIsSecured: with and without the connector, through leader and followers, no signature and a wrong one."""
+
+    def hand_in(worker: Worker) -> tuple[int, str]:
+        with pytest.raises(RefusedError) as refused:
+            worker.request("POST", "/connectors/guarded/tasks", [])
+        return refused.value.status, refused.value.message
+
+    for worker in shared.workers:
+        assert hand_in(worker) == (400, "Internal request missing required signature")
+    shared.create("guarded", shared.counting("guarded", 1))
+    for worker in shared.workers:
+        assert hand_in(worker) == (400, "Internal request missing required signature")
+    assert len(shared.workers[0].request("GET", "/connectors/guarded/tasks")) == 1
+    shared.workers[0].delete("guarded")
+
+
+# -- ConnectorRestartApiIntegrationTest
+
+
+def test_connector_restart_api(shared: Cluster, kafka: Kafka, tmp_path: Path) -> None:
+    """testFailedConnectorRestart…, testFailedTasksRestart…, testOneFailedTasksRestartOnlyOneTasks: what each form of the request starts."""
+    name, bad, task_bad = "restarted", tmp_path / "fails", tmp_path / "task-fails"
+    first, second, third = shared.workers
+    bad.touch()
+    failing = shared.counting(name, 2, fails="connector", fails_while=str(bad))
+    first.request("PUT", f"/connectors/{name}/config", failing)
+    eventually(lambda: states(first, name)[:1] == ["FAILED"], "the failure", 60)
+    for worker, form in ((second, "false&includeTasks=false"), (third, "false&includeTasks=true"), (second, "true&includeTasks=true")):
+        answer = worker.request("POST", f"/connectors/{name}/restart?onlyFailed={form}") or worker.status(name)
+        assert answer["connector"]["state"] in ("RESTARTING", "FAILED", "RUNNING")
+        eventually(lambda: states(first, name)[:1] == ["FAILED"], "the failure again", 60)
+    bad.unlink()
+
+    def starts(task: int) -> list[str]:
+        found = [Written.parse(message.value() or b"").incarnation for message in kafka.read(f"{shared.tag}-{name}-{task}")]
+        return list(dict.fromkeys(found))
+
+    for fails, failed in (("task", [0, 1]), ("task 1", [1])):
+        task_bad.touch()
+        first.request("PUT", f"/connectors/{name}/config", shared.counting(name, 2, fails=fails, fails_while=str(task_bad)))
+        await_states(second, name, "RUNNING", *["FAILED" if task in failed else "RUNNING" for task in range(2)])
+        task_bad.unlink()
+        before = [starts(task) for task in range(2)]
+        for form in ("onlyFailed=true&includeTasks=false", "onlyFailed=false&includeTasks=false"):
+            third.request("POST", f"/connectors/{name}/restart?{form}")
+            await_states(second, name, "RUNNING", *["FAILED" if task in failed else "RUNNING" for task in range(2)])
+        answer = third.request("POST", f"/connectors/{name}/restart?onlyFailed=true&includeTasks=true")
+        assert [part["state"] for part in answer["tasks"]] == ["RESTARTING" if task in failed else "RUNNING" for task in range(2)]
+        assert answer["connector"]["state"] == "RUNNING"
+        await_states(second, name, *["RUNNING"] * 3)
+        for task in failed:
+            eventually(lambda task=task, before=before: len(starts(task)) == len(before[task]) + 1, f"a new start of task {task}", 60)
+        for task in {0, 1} - {*failed}:
+            assert len(starts(task)) <= len(before[task]) + 1, "a task that had not failed was started again"
+            last = starts(task)[-1]
+            third.request("POST", f"/connectors/{name}/restart?onlyFailed=true&includeTasks=true")
+            await_states(second, name, *["RUNNING"] * 3)
+            assert starts(task)[-1] == last
+    first.delete(name)
+
+
+# -- OffsetsApiIntegrationTest
+
+
+def test_offsets_of_connectors_that_target_a_different_kafka_cluster(shared: Cluster, kafka: Kafka, tmp_path: Path) -> None:
+    """test{Get,Alter,Reset}{Sink,Source}ConnectorOffsetsDifferentKafkaClusterTargeted, …OverriddenConsumerGroupId, …CustomOffsetsTopic."""
+    first, second, third = shared.workers
+    broker = KafkaBroker(tmp_path / "kafka")
+    other = Kafka(broker.bootstrap)
+    try:
+        there = {f"{client}.override.bootstrap.servers": other.bootstrap for client in ("producer", "consumer", "admin")}
+        own = {"offsets.storage.topic": f"{shared.tag}-own"}
+        group = {"consumer.override.group.id": f"{shared.tag}-group"}
+        topic = f"{shared.tag}-elsewhere-0"
+        shared.create("elsewhere", {**shared.counting("elsewhere", 1), **there, **own})
+        shared.create("reader", {**shared.noting("reader", [topic], 1), **there, **group})
+        eventually(lambda: other.count(topic) > 10, "records there", 60)
+        assert kafka.count(topic) == 0
+
+        def offsets(worker: Worker, name: str) -> Any:
+            return worker.request("GET", f"/connectors/{name}/offsets")["offsets"]
+
+        eventually(lambda: offsets(second, "elsewhere"), "the source's offset", 60)
+        assert other.count(own["offsets.storage.topic"]) > 0
+        eventually(lambda: offsets(third, "reader"), "the sink's offset", 60)
+        for name in ("elsewhere", "reader"):
+            first.request("PUT", f"/connectors/{name}/stop")
+            await_states(first, name, "STOPPED")
+        altered = {
+            "elsewhere": [{"partition": {"task": 0}, "offset": {"number": 5}}],
+            "reader": [{"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {"kafka_offset": 5}}],
+        }
+        for name, wanted in altered.items():
+            eventually(lambda name=name, wanted=wanted: is_done(second, "PATCH", name, {"offsets": wanted}), "the change", 60)
+            assert offsets(third, name) == wanted
+            for _ in range(2):
+                eventually(lambda name=name: is_done(third, "DELETE", name, None), "the reset, also of what is empty", 60)
+                assert offsets(second, name) == []
+    finally:
+        for name in ("elsewhere", "reader"):
+            first.delete(name)
+        broker.stop()
+
+
+def is_done(worker: Worker, method: str, name: str, body: object) -> bool:
+    """Whether offsets were changed; a sink's group may have members for a moment."""
+    try:
+        return "successfully" in worker.request(method, f"/connectors/{name}/offsets", body)["message"]
+    except RefusedError as error:
+        assert "Please retry" in error.message, error
+        return False
+
+
+# -- ExactlyOnceSourceIntegrationTest
+
+ENABLED = {"exactly.once.source.support": "ENABLED", "offset.flush.interval.ms": "500"}
+
+
+@pytest.fixture
+def exact(kafka: Kafka, tmp_path: Path, tag: str) -> Iterator[Cluster]:
+    """Two workers with exactly-once support, as capitals spell it."""
+    made = Cluster(tmp_path, kafka.bootstrap, tag, {**ALL_OVERRIDES, **ENABLED})
+    try:
+        made.add(2)
+        yield made
+    finally:
+        made.close()
+
+
+def assert_each_once(cluster: Cluster, kafka: Kafka, name: str, tasks: int) -> None:
+    """A reader of committed records has each number of each task once, in order."""
+    for task in range(tasks):
+        numbers = [Written.parse(message.value() or b"").number for message in kafka.read(f"{cluster.tag}-{name}-{task}")]
+        assert numbers == [*range(1, len(numbers) + 1)], [(one, two) for one, two in pairwise(numbers) if two != one + 1]
+
+
+def test_connector_reconfiguration(exact: Cluster, kafka: Kafka) -> None:
+    """testConnectorReconfiguration: other numbers of tasks, with fencing of the last set, and each record once."""
+    first, second = exact.workers
+    exact.create("sizes", exact.counting("sizes", 3))
+    for number, tasks in enumerate((5, 1, 4, 1)):
+        (first, second)[number % 2].request("PUT", "/connectors/sizes/config", exact.counting("sizes", tasks))
+        await_states(first, "sizes", *["RUNNING"] * (tasks + 1), seconds=120)
+        before = kafka.count(f"{exact.tag}-sizes-0")
+        eventually(lambda before=before: kafka.count(f"{exact.tag}-sizes-0") > before + 5, "records of this set", 60)
+    records = [json.loads(m.value() or b"null") for m in kafka.read(first.topic("config")) if m.key() == b"tasks-fencing-sizes"]
+    assert [record["task-count"] for record in records][-5:] == [3, 5, 1, 4, 1]
+    second.request("PUT", "/connectors/sizes/stop")
+    await_states(first, "sizes", "STOPPED")
+    assert_each_once(exact, kafka, "sizes", 5)
+
+
+def test_potential_deadlock_when_producing_to_offsets_topic(exact: Cluster, tmp_path: Path) -> None:
+    """testPotentialDeadlockWhenProducingToOffsetsTopic."""
+    worker, lines = exact.workers[0], tmp_path / "lines.txt"
+    lines.write_text("one\n")
+    config = {"connector.class": "FileStreamSource", "file": str(lines), "topic": worker.topic("offset"), "tasks.max": "1"}
+    worker.request("PUT", "/connectors/deadlock/config", config)
+    await_states(worker, "deadlock", "RUNNING", "FAILED")
+    trace = worker.status("deadlock")["tasks"][0]["trace"]
+    assert "Source tasks may not produce to their own offsets topics when exactly-once support is enabled" in trace
