@@ -169,8 +169,8 @@ class Work(Protocol):
         """Start what is new; runs on the herder's thread later."""
         ...
 
-    def abandon(self) -> None:
-        """End everything at once, without a report: other workers may run it already."""
+    def abandon(self) -> threading.Event:
+        """End everything at once, without a report: other workers may run it already. The event is set when it has ended."""
         ...
 
 
@@ -665,12 +665,16 @@ class Membership:
         return max(_UNSYNCED_SECONDS, self._timings.max_delay / 10_000 / (_UNSYNCED_RETRIES + 1 - self._unsynced))
 
     def _stop(self, work: Allocation) -> None:
-        """Have work stopped and wait for that. Heartbeats continue meanwhile."""
-        assert self._work is not None and self._client is not None
+        """Have work stopped and wait for that."""
+        assert self._work is not None
         with self._changed:
             stopping = frozenset(work)
             self._share = replace(self._share, work=Allocation.of(item for item in self._share.work if item not in stopping))
-        ended = self._work.revoke(work)
+        self._await(self._work.revoke(work))
+
+    def _await(self, ended: threading.Event) -> None:
+        """Wait until work has ended. Heartbeats continue meanwhile."""
+        assert self._client is not None
         while not self._threads.wait(ended, self._turn_seconds) and not self._is_ending.is_set():
             self._client.serve()
             self._note_turn()
@@ -683,8 +687,10 @@ class Membership:
             "and it joins the group again with nothing; other workers may run its work already.",
             self._timings.lease_seconds,
         )
-        self._work.abandon()
+        ended = self._work.abandon()
         self._forget()
+        if self._is_alone:  # by its own word what runs here may run a little longer, without a heartbeat
+            self._await(ended)
         self.rejoin()
 
     def _forget(self) -> None:

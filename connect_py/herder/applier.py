@@ -322,11 +322,15 @@ class Applier:
         """Start what is new of this worker's share."""
         self.thread.post(lambda: self._carry_out(given, received), "starting connectors and tasks after a rebalance")
 
-    def abandon(self) -> None:
-        """End everything without a report: other workers may run it already."""
+    def abandon(self) -> threading.Event:
+        """End everything without a report: other workers may run it already. The event is set when it has ended."""
         self._abandoned_generation = self.assignment.generation
         self._abandons_asked += 1
-        self.thread.post(self._abandon, "ending what other workers may run")
+        if self._leases is not None:
+            self._leases.abandon()
+        done = threading.Event()
+        self.thread.post(lambda: self._abandon(done), "ending what other workers may run")
+        return done
 
     def after_rounds(self, follower: Callable[[], None]) -> None:
         """Have something called, on the herder's thread, after each round."""
@@ -369,11 +373,12 @@ class Applier:
             )
         then()
 
-    def _abandon(self) -> None:
+    def _abandon(self, done: threading.Event) -> None:
         self._publications.clear()
-        self.tasks.abandon()
+        ending = Allocation((), tuple(TaskId(*task) for task in self.tasks.abandon()))
         self._connectors.abandon()
         self._abandons_done += 1
+        self._when_ended(ending, done.set)
 
     def _carry_out(self, given: Share, received: GroupAssignment) -> None:
         snapshot = self.configs.snapshot()
@@ -586,7 +591,7 @@ class Applier:
             forward=self.recent_lines.keeper(name, start["task"], line_logging.forwarder(f"{start['connector']}|task-{start['task']}")),
             redact=lambda text: readable(scrub(PROVIDED(redact(text))), _MAX_LINE),
         )
-        if start.get("leased") and self._leases is not None:
+        if start.get("leased") and self._leases is not None and not self._has_lost:
             self._leases.add(process)
         return process
 

@@ -328,12 +328,15 @@ class TaskHost:
             if hosted.process is not None:
                 hosted.process.kill()
 
-    def abandon(self) -> None:
-        """Other workers may have the tasks: end them and report nothing. Sources end at once: none stores an offset after the other's."""
+    def abandon(self) -> list[TaskId]:
+        """Other workers may have the tasks: end them and report nothing. Sources end at once: none stores an offset after the other's.
+        Returns the tasks."""
         self._wanted.clear()
-        for task_id, hosted in list(self._hosted.items()):
-            hosted.is_abandoned = True
+        ending = list(self._hosted)
+        for task_id in ending:
+            self._hosted[task_id].is_abandoned = True
             self._reconcile(task_id)
+        return ending
 
     # -- making it so
 

@@ -82,6 +82,11 @@ class Leases:
             self._processes.append(process)
         self._extend([process])
 
+    def abandon(self) -> None:
+        """Send nothing more to what runs now, also when this worker's work is its own again: that will be other work."""
+        with self._lock:
+            self._processes = []
+
     def _run(self) -> None:
         while not self._threads.wait(self._ended, self._every):
             with self._lock:

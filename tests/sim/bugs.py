@@ -370,8 +370,10 @@ class RevocationNotAwaited(ClusterPieces):
 
 
 class _KeepsAll(Applier):
-    def abandon(self) -> None:
-        pass
+    def abandon(self) -> threading.Event:
+        done = threading.Event()
+        done.set()
+        return done
 
 
 class LostKept(ClusterPieces):

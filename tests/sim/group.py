@@ -117,7 +117,11 @@ class Coordinator:
 
 
 class SimGroupClient:
-    """One member. `progress` is a step of the client's own thread."""
+    """One member. `progress` is a step of the client's own thread.
+
+    Attributes:
+        is_alone: whether nobody else was in the last round.
+    """
 
     def __init__(
         self, coordinator: Coordinator, fibers: Fibers, threads: FiberThreads, owner: Owner, chance: Chance, client_id: str
@@ -130,6 +134,7 @@ class SimGroupClient:
         self._next_heartbeat = 0.0
         self._stage = ""
         self._generation = self._joined_after = 0
+        self.is_alone = False
         self._wants = True
         self._result: Joined | None = None
 
@@ -238,6 +243,7 @@ class SimGroupClient:
             sent = self._fibers.seconds
             coordinator.heartbeat(self._id)
             self._heard = sent
+            self.is_alone = len(coordinator.members) == 1
             self._result = Joined(self._generation, self._id, coordinator.protocol, coordinator.assignments.get(self._id, b""))
             self._stage = "done"
             self._handler.stirred()

@@ -148,9 +148,10 @@ class Herder:
         self.callers.add(threading.current_thread().name)
         self.carried_out.append(given)
 
-    def abandon(self) -> None:
+    def abandon(self) -> threading.Event:
         self.callers.add(threading.current_thread().name)
         self.abandoned += 1
+        return self.has_stopped
 
 
 class Member:
@@ -350,6 +351,9 @@ def test_a_worker_alone_in_its_group_keeps_its_work_while_the_broker_is_silent_u
     assert member.membership.lease_until() > member.broker.last_heard + 7.2 and member.herder.abandoned == 0
     member.clock.ahead += 60  # the machine was asleep
     eventually(lambda: member.herder.abandoned == 1, "the loss")
+    assert not member.broker.needs_join, "what ran by this worker's own word ends before it says that it runs nothing"
+    member.herder.has_stopped.set()
+    eventually(lambda: member.broker.needs_join, "another round")
 
 
 def test_a_leader_computes_the_assignments_of_all_and_knows_the_owners(member: Member) -> None:

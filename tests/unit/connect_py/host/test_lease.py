@@ -105,6 +105,15 @@ def test_a_worker_that_is_silent_for_the_group_sends_no_lease_until_it_is_heard_
     assert leases.is_sure
 
 
+def test_what_was_abandoned_is_sent_nothing_more_and_later_work_is(leases: Leases) -> None:
+    lost, later = Process(), Process()
+    leases.add(lost)
+    leases.abandon()
+    leases.add(later)
+    eventually(lambda: len(later.until) > 2, "leases")
+    assert len(lost.until) == 1
+
+
 def test_a_worker_that_ends_sends_no_lease(leases: Leases) -> None:
     leases.stop()
     process = Process()
