@@ -72,6 +72,9 @@ class TopicKey:
 
 StatusKey = ConnectorKey | TaskKey
 
+#: Key and value; None is a tombstone.
+Record = tuple[bytes, bytes | None]
+
 
 def parse_key(key: bytes | None) -> ConnectorKey | TaskKey | TopicKey:
     """Return what a record is about. Raises DataError."""
@@ -175,8 +178,8 @@ class StatusCache:
             return self.connectors.get(key.connector)
         return self.tasks.get(key.connector, {}).get(key.task)
 
-    def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Take the next record. Raises DataError for one that means nothing; it is skipped."""
+    def apply(self, key: bytes | None, value: bytes | None) -> StatusKey | TopicKey:
+        """Take the next record; returns what it is about. Raises DataError for one that means nothing; it is skipped."""
         place = parse_key(key)
         match place:
             case TopicKey(connector, topic):
@@ -190,6 +193,7 @@ class StatusCache:
                     self.connectors[connector] = decode_status(value)
             case TaskKey(connector, task):
                 self._task(connector, task, value)
+        return place
 
     def _topic(self, connector: str, topic: str, value: bytes | None) -> None:
         if value is None:
@@ -217,23 +221,30 @@ class OwnReports:
     def __init__(self) -> None:
         self._reports: dict[StatusKey, _OwnReport] = {}
 
-    def put(self, key: StatusKey, status: Status) -> bytes | None:
-        """Take a report of this worker; returns the record's value. What it gives up or destroys is no longer its own."""
+    def put(self, key: StatusKey, status: Status, known: Status | None = None) -> Record | None:
+        """Take a report of this worker; returns the record to send. What it gives up or destroys is no longer its own.
+
+        Args:
+            known: what a "safe" report gives way to if it is a newer one of another worker; None is returned then.
+        """
+        if not may_write_safely(known, status):
+            self.forget(key)
+            return None
         value = encode_status(status)
         if value is None or status.state == "UNASSIGNED":
             self._reports.pop(key, None)
         else:
             self._reports[key] = _OwnReport(status.generation, value)
-        return value
+        return key.encode(), value
 
-    def forget(self, key: StatusKey) -> None:
-        """Note that the thing is gone, or another worker's."""
+    def forget(self, key: StatusKey) -> Record:
+        """Note that the thing is gone; returns its tombstone."""
         self._reports.pop(key, None)
+        return key.encode(), None
 
-    def read(self, key: StatusKey, value: bytes | None) -> bytes | None:
+    def read(self, key: StatusKey | TopicKey, value: bytes | None) -> bytes | None:
         """Take the next record of the topic; returns what to send again if it is an older one than this worker's. Raises DataError."""
-        own = self._reports.get(key)
-        if own is None:
+        if isinstance(key, TopicKey) or (own := self._reports.get(key)) is None:
             return None
         if value == own.value:
             own.has_arrived = True
@@ -362,16 +373,14 @@ class KafkaStatusStore(StatusLookups):
 
     def _put(self, key: StatusKey, status: Status, safe: bool) -> None:
         with self._lock:
-            if safe and not may_write_safely(self._cache.known(key), status):
-                self._own.forget(key)
-                return
-            value = self._own.put(key, status)
-        self._send(key.encode(), value)
+            record = self._own.put(key, status, self._cache.known(key) if safe else None)
+        if record is not None:
+            self._send(*record)
 
     def _forget(self, key: StatusKey) -> None:
         with self._lock:
-            self._own.forget(key)
-        self._send(key.encode(), None)
+            record = self._own.forget(key)
+        self._send(*record)
 
     def _send(self, key: bytes, value: bytes | None) -> None:
         with self._lock:
@@ -396,14 +405,10 @@ class KafkaStatusStore(StatusLookups):
     def _take(self, record: LogRecord) -> None:
         try:
             with self._lock:
-                self._cache.apply(record.key, record.value)
-            place = parse_key(record.key)
-            if isinstance(place, TopicKey):
-                if record.value is None:
-                    self._on_topics_reset(place.connector)
-                return
-            with self._lock:
+                place = self._cache.apply(record.key, record.value)
                 again = self._own.read(place, record.value)
+            if record.value is None and isinstance(place, TopicKey):
+                self._on_topics_reset(place.connector)
             if again is not None and not self._stopping:
                 log.info("Another worker's old report about %s came late; sending this worker's again", place.encode().decode())
                 self._send(place.encode(), again)

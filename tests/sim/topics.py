@@ -11,17 +11,14 @@ from offsets import config_store
 from offsets.status_store import (
     ConnectorKey,
     OwnReports,
+    Record,
     StatusCache,
     StatusKey,
     TaskKey,
     TopicKey,
     encode_topic,
-    may_write_safely,
-    parse_key,
 )
 from tests.sim.fibers import Fibers, Owner
-
-Record = tuple[bytes, bytes | None]
 
 
 class Topic:
@@ -182,15 +179,9 @@ class SimStatusStore:
             self._at += 1
             if record is not None:
                 count -= 1
-                self._cache.apply(*record)
-                self._answer(*record)
-
-    def _answer(self, key: bytes, value: bytes | None) -> None:
-        place = parse_key(key)
-        if not isinstance(place, TopicKey):
-            again = self._own.read(place, value)
-            if again is not None:
-                self._waiting.append((key, again))
+                again = self._own.read(self._cache.apply(*record), record[1])
+                if again is not None:
+                    self._waiting.append((record[0], again))
 
     def connectors(self) -> list[str]:
         return list(self._cache.connectors)
@@ -227,11 +218,9 @@ class SimStatusStore:
             self._waiting.append((TopicKey(connector, topic).encode(), None))
 
     def _put(self, key: StatusKey, status: Status, safe: bool) -> None:
-        if safe and not may_write_safely(self._cache.known(key), status):
-            self._own.forget(key)
-            return
-        self._waiting.append((key.encode(), self._own.put(key, status)))
+        record = self._own.put(key, status, self._cache.known(key) if safe else None)
+        if record is not None:
+            self._waiting.append(record)
 
     def _forget(self, key: StatusKey) -> None:
-        self._own.forget(key)
-        self._waiting.append((key.encode(), None))
+        self._waiting.append(self._own.forget(key))
