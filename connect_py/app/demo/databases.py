@@ -6,6 +6,7 @@ They hold the same customers, so that the story is one: four of them, with the i
 
 from __future__ import annotations
 
+import signal
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -72,12 +73,14 @@ class DemoDatabase(ABC):
         service: the server's process, once started.
         sink_properties: what the lakehouse sink needs for its events.
         prompt: of its client, in front of a statement.
+        stop_signal: what ends the server.
     """
 
     label: ClassVar[str]
     id_name: ClassVar[str] = "id"
     prompt: ClassVar[str] = f"{DATABASE}=> "
     sink_properties: ClassVar[dict[str, str]] = {}
+    stop_signal: ClassVar[int] = signal.SIGINT
     service: Service
 
     @property
@@ -107,7 +110,7 @@ class DemoDatabase(ABC):
 
     @abstractmethod
     def make_measurements(self, begin: int, count: int) -> None:
-        """Insert so many measurements, with the ids from `begin` on."""
+        """Insert `count` measurements, with the ids from `begin` on."""
 
     @abstractmethod
     def config(self, bootstrap: str, *, with_measurements: bool) -> dict[str, str]:
@@ -175,10 +178,59 @@ _CHANGES = (
 _TABLES = "database inventory: the tables customers, products and orders; the customers are"
 
 
-class Postgres(DemoDatabase):
+class RelationalDatabase(DemoDatabase):
+    """A server that is asked and changed by SQL.
+
+    Attributes:
+        schema: in front of a table's name.
+        java_class: of the connector.
+    """
+
+    schema: ClassVar[str]
+    java_class: ClassVar[str]
+    server: PostgresServer | MySqlServer
+
+    @property
+    def where(self) -> str:
+        """Address, user and password."""
+        return f"{self.label} at localhost:{self.server.port} ({self.server.user}/{self.server.password})"
+
+    def config(self, bootstrap: str, *, with_measurements: bool) -> dict[str, str]:
+        """Return what the configurations of Debezium's tutorial have in common."""
+        return {
+            "connector.class": self.java_class,
+            "tasks.max": "1",
+            "database.hostname": "localhost",
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.password": self.server.password,
+            "topic.prefix": PREFIX,
+            "table.include.list": _included(with_measurements),
+        }
+
+    def steps(self) -> Sequence[Step]:
+        """Return SQL."""
+        return [self._step(change.format(self.schema)) for change in _CHANGES]
+
+    def _step(self, statement: str) -> Step:
+        return Step(f"{statement};", lambda: self._query(statement))
+
+    def customers(self) -> list[dict[str, Any]]:
+        """Read all."""
+        rows = self._query(f"SELECT {', '.join(self.columns)} FROM {self.schema}customers ORDER BY id")  # noqa: S608
+        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
+    @abstractmethod
+    def _query(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        """Run a statement in the database, on a connection of its own; returns the rows, if there are any."""
+
+
+class Postgres(RelationalDatabase):
     """PostgreSQL, from the wheel that comes with the installation."""
 
     label = "PostgreSQL"
+    schema = "inventory."
+    java_class = "io.debezium.connector.postgresql.PostgresConnector"
     server: PostgresServer
 
     def start(self, folder: Path) -> str:
@@ -189,11 +241,6 @@ class Postgres(DemoDatabase):
             version = connection.execute("SELECT current_setting('server_version')").fetchone()
         return f"PostgreSQL {version[0] if version else ''} at localhost:{self.server.port}"
 
-    @property
-    def where(self) -> str:
-        """Address, user and password."""
-        return f"PostgreSQL at localhost:{self.server.port} ({self.server.user}/{self.server.password})"
-
     def folders(self) -> list[Path]:
         """Return the data folder, which root's server has elsewhere."""
         return [self.server.data]
@@ -203,7 +250,7 @@ class Postgres(DemoDatabase):
         with self.server.connect() as connection:
             connection.execute(f"CREATE DATABASE {DATABASE}")
         with self.server.connect(DATABASE) as connection:
-            for statements in (_POSTGRES, *(text.format("inventory.") for text in _ROWS)):
+            for statements in (_POSTGRES, *(text.format(self.schema) for text in _ROWS)):
                 connection.execute(statements.encode())
         return _TABLES
 
@@ -217,34 +264,12 @@ class Postgres(DemoDatabase):
 
     def config(self, bootstrap: str, *, with_measurements: bool) -> dict[str, str]:
         """Return the configuration of Debezium's tutorial."""
-        return {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-            "tasks.max": "1",
-            "database.hostname": "localhost",
-            "database.port": str(self.server.port),
-            "database.user": self.server.user,
-            "database.password": self.server.password,
-            "database.dbname": DATABASE,
-            "topic.prefix": PREFIX,
-            "table.include.list": _included(with_measurements),
-        }
+        return {**super().config(bootstrap, with_measurements=with_measurements), "database.dbname": DATABASE}
 
-    def steps(self) -> Sequence[Step]:
-        """Return SQL."""
-        return [self._step(change.format("inventory.")) for change in _CHANGES]
-
-    def _step(self, statement: str) -> Step:
-        def run() -> None:
-            with self.server.connect(DATABASE) as connection:
-                connection.execute(statement.encode())
-
-        return Step(f"{statement};", run)
-
-    def customers(self) -> list[dict[str, Any]]:
-        """Read all."""
+    def _query(self, statement: str) -> Sequence[tuple[Any, ...]]:
         with self.server.connect(DATABASE) as connection:
-            rows = connection.execute("SELECT id, first_name, last_name, email FROM inventory.customers ORDER BY id").fetchall()
-        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
 
     def session(self) -> Session:
         """Connect."""
@@ -283,11 +308,14 @@ class _PostgresSession:
 # -- MySQL -----------------------------------------------------------------------------------------------------------------
 
 
-class MySql(DemoDatabase):
+class MySql(RelationalDatabase):
     """MySQL: `mysqld` of the path, or Debian's package, which is fetched once."""
 
     label = "MySQL"
     prompt = "mysql> "
+    stop_signal = signal.SIGKILL  # an orderly end takes it seconds
+    schema = ""
+    java_class = "io.debezium.connector.mysql.MySqlConnector"
     server: MySqlServer
 
     def fetch(self, progress: Progress = silent) -> None:
@@ -299,13 +327,9 @@ class MySql(DemoDatabase):
         """Start the server."""
         self.server = MySqlServer(folder)
         self.service = self.server.service
-        [[version]] = self._query("SELECT version()")
+        with closing(self.server.connect()) as connection:
+            version = connection.get_server_info()
         return f"MySQL {version} at localhost:{self.server.port}"
-
-    @property
-    def where(self) -> str:
-        """Address, user and password."""
-        return f"MySQL at localhost:{self.server.port} ({self.server.user}/{self.server.password})"
 
     def folders(self) -> list[Path]:
         """Return the folder of its socket."""
@@ -315,7 +339,7 @@ class MySql(DemoDatabase):
         """Make the tables."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE DATABASE {DATABASE}")
-        for statement in (*_MYSQL, *(text.format("") for text in _ROWS)):
+        for statement in (*_MYSQL, *(text.format(self.schema) for text in _ROWS)):
             self._query(statement)
         return _TABLES
 
@@ -332,30 +356,11 @@ class MySql(DemoDatabase):
     def config(self, bootstrap: str, *, with_measurements: bool) -> dict[str, str]:
         """Return the configuration of Debezium's tutorial."""
         return {
-            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-            "tasks.max": "1",
-            "database.hostname": "localhost",
-            "database.port": str(self.server.port),
-            "database.user": self.server.user,
-            "database.password": self.server.password,
+            **super().config(bootstrap, with_measurements=with_measurements),
             "database.server.id": "184054",
-            "topic.prefix": PREFIX,
-            "table.include.list": _included(with_measurements),
             "schema.history.internal.kafka.bootstrap.servers": bootstrap,
             "schema.history.internal.kafka.topic": "schemahistory.inventory",
         }
-
-    def steps(self) -> Sequence[Step]:
-        """Return SQL."""
-        return [self._step(change.format("")) for change in _CHANGES]
-
-    def _step(self, statement: str) -> Step:
-        return Step(f"{statement};", lambda: self._query(statement))
-
-    def customers(self) -> list[dict[str, Any]]:
-        """Read all."""
-        rows = self._query("SELECT id, first_name, last_name, email FROM customers ORDER BY id")
-        return [dict(zip(self.columns, row, strict=True)) for row in rows]
 
     def session(self) -> Session:
         """Connect."""
@@ -374,9 +379,7 @@ class MySql(DemoDatabase):
         return connection
 
     def _query(self, statement: str) -> Sequence[tuple[Any, ...]]:
-        with closing(self.server.connect()) as connection, connection.cursor() as cursor:
-            if "version()" not in statement:
-                connection.select_db(DATABASE)
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 

@@ -76,7 +76,7 @@ class Stage:
     def start_database(self) -> str:
         """Start the database; returns where it is, for people."""
         where = self.database.start(self.folder / "database")
-        self._started.append((self.database.service, signal.SIGKILL if self.database.label == "MySQL" else signal.SIGINT))
+        self._started.append((self.database.service, self.database.stop_signal))
         return where
 
     @property

@@ -170,7 +170,7 @@ class Story:
             self._follow(f"Spark starts, and writes the Iceberg table {MEASUREMENTS}", table.count, SINK)
             self._screen.done(f"the Iceberg table {MEASUREMENTS} has {self._rows:,} rows after {time.monotonic() - began:.1f} s")
         with self._screen.working("Spark starts, reads the topics and creates the tables"):
-            self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to equal inventory.customers", SINK)
+            self._await_equal("the lakehouse table to equal inventory.customers")
         self._screen.done(f"the Iceberg table inventory.customers equals the database's after {time.monotonic() - began:.1f} s")
 
     def _change_rows(self) -> None:
@@ -188,7 +188,7 @@ class Story:
         if not self._has_sink:
             return
         with self._screen.working("the sink merges them"):
-            self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to follow the changes", SINK)
+            self._await_equal("the lakehouse table to follow the changes")
         self._screen.done(f"in the lakehouse table after {time.monotonic() - began:.1f} s:")
         self._show_rows(self._lake_rows())
 
@@ -231,7 +231,7 @@ class Story:
         if not self._has_sink:
             return
         with self._screen.working("the sink catches up"):
-            self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to have all rows", SINK)
+            self._await_equal("the lakehouse table to have all rows")
         self._screen.done(f"the lakehouse table equals the database's: {len(self._lake_rows())} rows, each of them once")
 
     def _kill_everything(self) -> None:
@@ -272,7 +272,7 @@ class Story:
         again = f"{found.repeated} of them twice" if found.repeated else "none of them twice"
         self._screen.done(f"{writer.changes:,} rows changed; the topic has all {len(writer.keys):,} that were inserted, {again}")
         with self._screen.working("the sink catches up"):
-            self._await(lambda: self._lake_rows() == self._source_rows() or None, "the lakehouse table to have all changes", SINK)
+            self._await_equal("the lakehouse table to have all changes")
         self._verify()
 
     def _kill_process(self, pid: int, what: str, writer: Writer) -> tuple[float, int]:
@@ -305,6 +305,9 @@ class Story:
 
     def _lake_rows(self) -> list[dict[str, Any]]:
         return self._lake.rows(self._database.columns)
+
+    def _await_equal(self, what: str) -> None:
+        self._await(lambda: self._lake_rows() == self._source_rows() or None, what, SINK)
 
     def _changes(self, count: int) -> list[Change] | None:
         found = read_changes(self._stage.kafka.bootstrap, TOPIC)
