@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from connect_py.app.services.worker import Worker
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MISSING = None if CHROMIUM else "THE PAGE IS NOT TESTED: there is no chromium (Debian, Ubuntu: apt-get install chromium)"
@@ -28,6 +31,31 @@ def browser() -> Iterator[Any]:
         running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+@contextmanager
+def worker_with_orders(kafka: Any, postgres: Any, folder: Path, roles: Mapping[str, str]) -> Iterator[tuple[Worker, str]]:
+    """Give a worker and a database with the table `orders`; at the end all connectors are deleted, and the roles.
+
+    Args:
+        roles: name → what CREATE ROLE says of it.
+    """
+    database = postgres.create_database()
+    names = ", ".join(roles)
+    with postgres.connect(database) as admin:
+        admin.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
+        admin.execute(f"DROP ROLE IF EXISTS {names}")
+        for name, options in roles.items():
+            admin.execute(f"CREATE ROLE {name} {options}")
+    worker = Worker(folder / "worker", kafka.bootstrap)
+    (folder / "lines.txt").write_text("one\ntwo\n")
+    yield worker, database
+    for name in worker.request("GET", "/connectors"):
+        worker.delete(name)
+    worker.stop()
+    postgres.drop_database(database)
+    with postgres.connect() as admin:
+        admin.execute(f"DROP ROLE {names}")
 
 
 class Page:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.fix_browser import MISSING, SECONDS, Page
+from tests.fix_browser import MISSING, SECONDS, Page, worker_with_orders
 from tests.fix_postgres import postgres_source
 from tests.vendor import npm_package
 from tests.waiting import eventually
@@ -44,28 +44,16 @@ VIEWS = [
 def site(kafka: Any, postgres: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     """A worker with a file source and sink, a PostgreSQL source, and one whose user lacks a right."""
     folder = tmp_path_factory.mktemp("page")
-    database = postgres.create_database()
-    with postgres.connect(database) as admin:
-        admin.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
-        admin.execute("INSERT INTO orders SELECT g, g FROM generate_series(1, 500) g")
-        admin.execute("DROP ROLE IF EXISTS page_weak")
-        admin.execute(f"CREATE ROLE page_weak LOGIN PASSWORD '{SECRET}'")
-    worker = Worker(folder / "worker", kafka.bootstrap)
-    lines = folder / "lines.txt"
-    lines.write_text("one\ntwo\n")
-    worker.create("lines", {"connector.class": "FileStreamSource", "file": str(lines), "topic": "page-lines"})
-    worker.create("copy", {"connector.class": "FileStreamSink", "file": str(folder / "copy.txt"), "topics": "page-lines"})
-    worker.create("orders", postgres_source(postgres, database, "page"))
-    weak = {**postgres_source(postgres, database, "page_weak"), "database.user": "page_weak", "database.password": SECRET}
-    worker.request("POST", "/connectors", {"name": "weak", "config": weak})
-    worker.wait_for("weak", "FAILED")
-    yield worker
-    for name in worker.request("GET", "/connectors"):
-        worker.delete(name)
-    worker.stop()
-    postgres.drop_database(database)
-    with postgres.connect() as admin:
-        admin.execute("DROP ROLE page_weak")
+    with worker_with_orders(kafka, postgres, folder, {"page_weak": f"LOGIN PASSWORD '{SECRET}'"}) as (worker, database):
+        with postgres.connect(database) as admin:
+            admin.execute("INSERT INTO orders SELECT g, g FROM generate_series(1, 500) g")
+        worker.create("lines", {"connector.class": "FileStreamSource", "file": str(folder / "lines.txt"), "topic": "page-lines"})
+        worker.create("copy", {"connector.class": "FileStreamSink", "file": str(folder / "copy.txt"), "topics": "page-lines"})
+        worker.create("orders", postgres_source(postgres, database, "page"))
+        weak = {**postgres_source(postgres, database, "page_weak"), "database.user": "page_weak", "database.password": SECRET}
+        worker.request("POST", "/connectors", {"name": "weak", "config": weak})
+        worker.wait_for("weak", "FAILED")
+        yield worker
 
 
 @pytest.fixture

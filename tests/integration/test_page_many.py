@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.worker import Worker
-from tests.fix_browser import MISSING, SECONDS, Page
+from tests.fix_browser import MISSING, SECONDS, Page, worker_with_orders
 from tests.fix_postgres import postgres_source
 from tests.waiting import eventually
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING
 TEAMS = ("billing", "crm", "logistics", "payments", "search", "stock", "support")
 THINGS = ("accounts", "addresses", "events", "invoices", "items", "notes", "prices")
 
-#: Of the connectors that are well, so many run; a process for each of the others would tell nothing more.
+#: How many of the connectors that are well run; a process for each of the others would show nothing more.
 RUNNING = 7
 
 #: How a connector is broken: its name → what the list must say of it.
@@ -33,38 +33,26 @@ BROKEN = {
 def site(kafka: Any, postgres: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     """A worker with 50 connectors: 47 that are well, and three that PostgreSQL does not serve, each for another reason."""
     folder = tmp_path_factory.mktemp("many")
-    database = postgres.create_database()
-    with postgres.connect(database) as admin:
-        admin.execute("CREATE TABLE orders (id int PRIMARY KEY, amount int)")
-        admin.execute("DROP ROLE IF EXISTS page_weak, page_reader")
-        admin.execute("CREATE ROLE page_weak LOGIN PASSWORD 'dP3x-planted-1'")
-        admin.execute("CREATE ROLE page_reader LOGIN REPLICATION PASSWORD 'dP3x-planted-2'")
-    worker = Worker(folder / "worker", kafka.bootstrap)
-    (folder / "lines.txt").write_text("one\ntwo\n")
-    names = [f"{team}-{thing}" for team in TEAMS for thing in THINGS][: 50 - len(BROKEN)]
-    for number, name in enumerate(names):
-        config = {"connector.class": "FileStreamSource", "file": str(folder / "lines.txt"), "topic": f"page-{name}"}
-        state = {} if number < RUNNING else {"initial_state": "STOPPED"}
-        worker.request("POST", "/connectors", {"name": name, "config": config, **state})
-    broken = {
-        "crm-contacts": {"database.user": "page_weak", "database.password": "dP3x-planted-1"},
-        "shop-orders": {"database.user": "page_reader", "database.password": "dP3x-planted-2"},
-        "shop-prices": {"publication.autocreate.mode": "disabled"},
-    }
-    for name, more in broken.items():
-        config = {**postgres_source(postgres, database, f"page_{name.rpartition('-')[2]}"), **more}
-        worker.request("POST", "/connectors", {"name": name, "config": config})
-    for name in broken:
-        worker.wait_for(name, "FAILED")
-    for name in names[:RUNNING]:
-        worker.wait_for(name, "RUNNING")
-    yield worker
-    for name in worker.request("GET", "/connectors"):
-        worker.delete(name)
-    worker.stop()
-    postgres.drop_database(database)
-    with postgres.connect() as admin:
-        admin.execute("DROP ROLE page_weak, page_reader")
+    roles = {"page_weak": "LOGIN PASSWORD 'dP3x-planted-1'", "page_reader": "LOGIN REPLICATION PASSWORD 'dP3x-planted-2'"}
+    with worker_with_orders(kafka, postgres, folder, roles) as (worker, database):
+        names = [f"{team}-{thing}" for team in TEAMS for thing in THINGS][: 50 - len(BROKEN)]
+        for number, name in enumerate(names):
+            config = {"connector.class": "FileStreamSource", "file": str(folder / "lines.txt"), "topic": f"page-{name}"}
+            state = {} if number < RUNNING else {"initial_state": "STOPPED"}
+            worker.request("POST", "/connectors", {"name": name, "config": config, **state})
+        broken = {
+            "crm-contacts": {"database.user": "page_weak", "database.password": "dP3x-planted-1"},
+            "shop-orders": {"database.user": "page_reader", "database.password": "dP3x-planted-2"},
+            "shop-prices": {"publication.autocreate.mode": "disabled"},
+        }
+        for name, more in broken.items():
+            config = {**postgres_source(postgres, database, f"page_{name.rpartition('-')[2]}"), **more}
+            worker.request("POST", "/connectors", {"name": name, "config": config})
+        for name in broken:
+            worker.wait_for(name, "FAILED")
+        for name in names[:RUNNING]:
+            worker.wait_for(name, "RUNNING")
+        yield worker
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
