@@ -16,12 +16,12 @@ from connect_py.app.client.text import RED, YELLOW, coloured
 from connect_py.app.commands.command import OK, Command
 from connect_py.app.commands.connection import add_worker_options, client_of, say, say_json, say_note, shows_colour
 from connect_py.errors import ConfigError, RetriableError
+from connect_py.log.levels import LEVELS
 from connect_py.log.redact import readable
 
 #: Between two looks of `--follow`.
 _FOLLOW_SECONDS = 1.0
 
-_RANKS = {"TRACE": 0, "DEBUG": 1, "INFO": 2, "WARN": 3, "ERROR": 4, "FATAL": 5}
 #: The text form has the level after the time, the JSON form in a field.
 _LEVEL = re.compile(r'\[[^\]]+\] ([A-Z]+) |.*?"level": ?"([A-Z]+)"')
 _COLOURS = {"WARN": YELLOW, "ERROR": RED, "FATAL": RED}
@@ -47,7 +47,7 @@ class Filter:
     """Chooses lines. The lines of a trace have the level of the line of their task that they follow."""
 
     def __init__(self, level: str | None, task: int | None) -> None:
-        self._least, self._task = _RANKS[(level or "trace").upper()], task
+        self._least, self._task = LEVELS[(level or "trace").upper()], task
         self._levels: dict[int, str] = {}
 
     def chosen(self, lines: Iterable[Line]) -> list[tuple[Line, str]]:
@@ -58,7 +58,7 @@ class Filter:
             if match := _LEVEL.match(text):
                 self._levels[task] = match[1] or match[2]
             level = self._levels.get(task, "INFO")
-            if _RANKS.get(level, _RANKS["INFO"]) >= self._least and self._task in (None, task):
+            if LEVELS.get(level, LEVELS["INFO"]) >= self._least and self._task in (None, task):
                 found.append((line, level))
         return found
 

@@ -319,7 +319,7 @@ _ROW_BYTES = 100
 _ORDERED = 0.8
 
 
-#: Pages that are read of a table without statistics: by so many its rows are known to about 10 %.
+#: Pages that are read of a table without statistics: enough to know its rows to about 10 %.
 _SAMPLED_PAGES = 128
 #: The size of a page unless the server was compiled otherwise; then a few more or fewer are read.
 _PAGE_BYTES = 8192
