@@ -44,7 +44,7 @@ function left(table) {
 }
 
 function Whole({ snapshot }) {
-  if (!snapshot) return html`<p class="empty">No snapshot is reported by the tasks of this worker. One that took less than five seconds leaves its result under “What happened”.</p>`;
+  if (!snapshot) return html`<p class="empty">No snapshot is reported by the tasks of this worker. What has ended is found under “What happened”.</p>`;
   const parts = [`${snapshot.tables_done} of ${snapshot.tables} tables`, `${whole(snapshot.rows)} rows`];
   if (snapshot.rows_per_second) parts.push(rate(snapshot.rows_per_second));
   if (snapshot.seconds_left !== undefined) parts.push(`about ${time(snapshot.seconds_left)} left`);
