@@ -29,7 +29,9 @@ install: .venv/installed
 	@[ -x $(BIN)/python ] || { echo 'making .venv'; $(PYTHON) -m venv .venv; }
 	@echo 'installing packages into .venv (about 450 MB the first time: Spark is most of it)'
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
-	@$(BIN)/uv pip install -q --python $(BIN)/python --editable '.[dev]' || { \
+	@# first from uv's cache alone: where a registry sends no cache headers, uv would build Spark's 450 MB again for each clone
+	@$(BIN)/uv pip install -q --offline --python $(BIN)/python --editable '.[dev]' 2>/dev/null || \
+	    $(BIN)/uv pip install -q --python $(BIN)/python --editable '.[dev]' || { \
 	    echo 'uv could not install them (it does not read the configuration of pip): trying pip, which takes longer'; \
 	    $(BIN)/python -m pip install -q --disable-pip-version-check --editable '.[dev]'; }
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q connect_py connectors offsets rest_api spark_sink
