@@ -179,6 +179,7 @@ def test_a_table_that_was_altered_renamed_or_dropped_in_between_comes_as_the_str
     assert fold_events(source.topic("fourth")) == source.rows("fourth")
 
 
+@pytest.mark.long
 def test_an_interruption_in_a_large_transaction_before_what_is_left_is_no_other_case(source: Source) -> None:
     settings = {"internal_snapshot_chunk_rows": "1000", "provide_transaction_metadata": "true"}
     source.make_item(5000)

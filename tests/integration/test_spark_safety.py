@@ -281,6 +281,7 @@ def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) 
         offsets.alter_tables(tables, {"x.y.z": [TableName(("y", "z"))]}, {TopicPartition("x.y.z", 0): 4}, [])
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_offsets(lake: Lake) -> None:
     topic = lake.topic("t")

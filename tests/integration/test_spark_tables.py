@@ -68,6 +68,7 @@ def test_iceberg_tables_are_partitioned_by_transforms_ordered_and_written_to_a_b
     assert lake.snapshots("t") == 2, "a replay must find the branch's watermark"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
 def test_delta_tables_are_partitioned_by_columns_or_clustered(lake: Lake) -> None:
     one, two = lake.topic("one"), lake.topic("two")

@@ -1,19 +1,22 @@
 """Start a Kafka broker (KRaft, one node, broker and controller in one process) on a free port, with a data folder of its own.
 
 The broker's jars are fetched once from Maven Central into the sink's cache. `QUICK_START` has the JVM options of servers that live for
-minutes.
+minutes. Who starts many brokers makes an archive of their classes first: `make_archive`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
+import tempfile
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from connect_py.app.services.process import Service, ServiceError, free_port, is_listening
-from spark_sink.spark.jars import cached, java, resolve
+from spark_sink.spark.jars import cache_directory, cached, java, resolve
 
 #: The version whose Connect this project stands in for, and a logging backend for it.
 KAFKA_JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
@@ -42,6 +45,40 @@ def kafka_jars(progress: Progress = silent) -> Path:
         progress("fetching the Kafka broker from Maven Central (44 MB, once)")
         resolve(KAFKA_JARS, folder, transitive=True)
     return folder
+
+
+def archive(jars: Path) -> Path:
+    """Return the path of the archive of a broker's classes, for this Java and these jars."""
+    of = "\n".join((os.path.realpath(java()), str(jars)))
+    return cache_directory() / "archives" / f"kafka-{hashlib.sha256(of.encode()).hexdigest()[:12]}.jsa"
+
+
+def make_archive() -> None:
+    """Make the archive of a broker's classes, unless it is there: a broker starts, and writes it when it stops (6 s of CPU).
+
+    A broker with an archive starts in 0.9 s instead of 1.6 s, and takes 2.0 s of CPU instead of 3.1 s, its storage's formatting included.
+
+    Raises:
+        ConfigError, RetriableError, ServiceError: see `KafkaBroker`.
+    """
+    target = archive(kafka_jars())
+    if target.is_file():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as scratch:
+        fresh = Path(scratch) / target.name
+        KafkaBroker(Path(scratch), options=(f"-XX:ArchiveClassesAtExit={fresh}", _SILENT)).stop()
+        if fresh.is_file():
+            fresh.replace(target)
+
+
+#: The JVM must not report an archive that it cannot use: that only costs the time it would save.
+_SILENT = "-Xlog:cds*=off"
+
+
+def _archive_options(jars: Path) -> tuple[str, ...]:
+    made = archive(jars)
+    return (f"-XX:SharedArchiveFile={made}", _SILENT) if made.is_file() else ()
 
 
 #: One node: every internal topic has one replica. No delay before a group's first rebalance, which would cost each consumer three seconds.
@@ -89,32 +126,37 @@ class KafkaBroker:
         service: the process.
     """
 
-    def __init__(self, folder: Path, progress: Progress = silent, more: str = "") -> None:
+    def __init__(self, folder: Path, progress: Progress = silent, more: str = "", options: Sequence[str] | None = None) -> None:
         """Format a data folder in `folder` and start the broker; returns when it accepts connections.
 
         Args:
             folder: for its data and its log.
             progress: receives a line at each long step.
             more: lines of properties with the fields of `PROPERTIES`, which count in place of those there.
+            options: further ones of the broker's JVM; None: those that let it use the archive of its classes, where there is one.
 
         Raises:
             ConfigError: no Java.
             RetriableError: the jars cannot be fetched.
             ServiceError: the broker does not start.
         """
-        command = [java(), "-Xmx512m", *QUICK_START, "-cp", f"{kafka_jars(progress)}/*"]
+        jars = kafka_jars(progress)
+        used = _archive_options(jars)
+        # an archive is for one class path, in its order
+        base = [java(), "-Xmx512m", *QUICK_START, "-cp", os.pathsep.join(map(str, sorted(jars.glob("*.jar"))))]
         folder.mkdir(parents=True, exist_ok=True)
         port, controller = free_port(), free_port()
         properties, logging, data = folder / "kafka.properties", folder / "log4j2.properties", folder / "kafka-data"
         properties.write_text((PROPERTIES + more).format(port=port, controller=controller, data=data))
         logging.write_text(LOGGING)
         cluster = "K" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]  # a leading dash would be read as an option
-        storage_tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+        storage_tool = [*base, *used, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
         done = subprocess.run(storage_tool, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ServiceError(f"Formatting the broker's storage failed: {(done.stderr or done.stdout)[-1500:]}")
         self.bootstrap = f"127.0.0.1:{port}"
-        broker = [*command, f"-Dlog4j2.configurationFile={logging}", "kafka.Kafka", str(properties)]
+        more_options = used if options is None else options
+        broker = [*base, *more_options, f"-Dlog4j2.configurationFile={logging}", "kafka.Kafka", str(properties)]
         self.service = Service("the Kafka broker", broker, folder / "kafka.log")
         self.service.wait_ready(lambda: is_listening(port))
 
