@@ -97,7 +97,7 @@ TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
     ("errors.md", {**{key.name: key for key in (*COMMON, *SINK)}, **RESTARTS.keys}, ()),
     ("connectors/postgresql.md", POSTGRES_KEYS, ()),
     ("connectors/mongodb.md", MONGODB_KEYS, ("mongodb.ssl.keystore", "mongodb.ssl.truststore")),
-    ("sinks/lakehouse.md", sink.CONFIG_DEF.keys, tuple(f"{sink.PREFIX}{prefix}*" for prefix in sink.OPEN_PREFIXES)),
+    ("sinks/lakehouse-properties.md", sink.CONFIG_DEF.keys, tuple(f"{sink.PREFIX}{prefix}*" for prefix in sink.OPEN_PREFIXES)),
 ]
 
 
@@ -122,8 +122,8 @@ def test_tables_name_properties_that_exist_with_their_defaults(name: str, keys: 
                 assert "".join(quoted(part)) == shown_default(keys[property_name]), f"{property_name}: {defaults}"
 
 
-def test_the_lakehouse_page_lists_every_property() -> None:
-    named = {name for cells in rows(ROOT / "docs/sinks/lakehouse.md", "property") for name in quoted(cells[0])}
+def test_the_page_of_the_lakehouse_sinks_properties_lists_every_one() -> None:
+    named = {name for cells in rows(ROOT / "docs/sinks/lakehouse-properties.md", "property") for name in quoted(cells[0])}
     assert set(sink.CONFIG_DEF.keys) - named == set()
 
 
