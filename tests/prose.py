@@ -84,7 +84,6 @@ ALLOWED = {
     "docs/sinks/compared.md": Figures(17.4, 8.3, 55, 4.8, 209, 3),
     "docs/sinks/jdbc.md": Figures(16, 3, 55, 4.1, 489, 1),
     "docs/sinks/mongodb.md": Figures(17.4, 3.6, 55, 0, 243, 2),
-    "docs/sinks/verify.md": Figures(21.6, 6.8, 76, 1.1, 317, 4),
     "docs/transforms.md": Figures(16.8, 6.5, 55, 0, 173, 1),
 }
 
