@@ -81,7 +81,6 @@ ALLOWED = {
     "docs/metrics.md": Figures(16, 3.1, 55, 1, 318, 6),
     "docs/plugins.md": Figures(16, 3, 73, 0.6, 229, 6),
     "docs/sinks/compared.md": Figures(17.4, 8.3, 55, 4.8, 209, 3),
-    "docs/sinks/mongodb.md": Figures(17.4, 3.6, 55, 0, 243, 2),
     "docs/transforms.md": Figures(16.8, 6.5, 55, 0, 173, 1),
 }
 
