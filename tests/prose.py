@@ -73,7 +73,6 @@ NAMES = [field.name for field in fields(Figures)]
 ALLOWED = {
     "docs/ui.md": Figures(16, 3, 55, 8, 130, 0),
     "docs/cluster.md": Figures(16, 3, 55, 8, 160, 2),
-    "docs/connectors/file.md": Figures(16, 3, 55, 0, 198, 1),
     "docs/connectors/mongodb-values.md": Figures(17.9, 11.1, 59, 0, 323, 1),
     "docs/connectors/mongodb.md": Figures(16, 3, 55, 1.7, 192, 4),
     "docs/connectors/mysql.md": Figures(16, 3, 55, 8, 135, 1),
