@@ -76,6 +76,7 @@ def test_a_higher_epoch_wins_over_the_positions_before_a_restore(lake: Lake) -> 
     assert rows(lake) == {1: "restored", 2: "restored", 3: "y"}
 
 
+@pytest.mark.long
 def test_a_column_can_decide_and_ties_and_deletes_go_by_the_log(lake: Lake) -> None:
     topic = lake.topic("t")
     events = [("c", 1, "new", 20), ("u", 1, "old", 10), ("c", 2, "first", 5), ("u", 2, "tie", 5), ("c", 3, "gone", 9), ("d", 3, None, None)]
