@@ -73,7 +73,6 @@ NAMES = [field.name for field in fields(Figures)]
 ALLOWED = {
     "docs/ui.md": Figures(16, 3, 55, 8, 130, 0),
     "docs/cluster.md": Figures(16, 3, 55, 8, 160, 2),
-    "docs/connectors/mongodb-values.md": Figures(17.9, 11.1, 59, 0, 323, 1),
     "docs/converters.md": Figures(17.7, 3, 55, 1.6, 212, 2),
     "docs/metrics.md": Figures(16, 3.1, 55, 1, 318, 6),
     "docs/plugins.md": Figures(16, 3, 73, 0.6, 229, 6),
