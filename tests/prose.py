@@ -5,9 +5,6 @@
 Readers are in a hurry, and English is often not their first language. So sentences are short, the reader is "you", a guide shows
 something to copy every few lines, and a word means what it means elsewhere. Code, tables and headings are not counted. Evidence, the page
 on the design, the messages and the changelog are for other readers. `--all` prints every page's figures.
-
-A page that was written before the rule has its own limits in `ALLOWED`. They only shrink: a page that keeps the general limits must leave
-the table, and no page may be added to it.
 """
 
 from __future__ import annotations
@@ -69,9 +66,6 @@ class Figures:
 LIMITS = Figures()
 NAMES = [field.name for field in fields(Figures)]
 
-#: Pages that are not rewritten yet, with the figures that they had.
-ALLOWED: dict[str, Figures] = {}
-
 
 def paragraphs(text: str) -> list[str]:
     """Return the prose of a page: paragraphs and items of lists, without code, tables and headings."""
@@ -128,8 +122,7 @@ def figures(text: str) -> Figures:
 
 def limits(name: str) -> Figures:
     """Return what a page has to keep."""
-    own = ALLOWED.get(name, LIMITS)
-    return replace(own, block=float("inf")) if name in WITHOUT_CODE else own
+    return replace(LIMITS, block=float("inf")) if name in WITHOUT_CODE else LIMITS
 
 
 def problems(name: str, text: str) -> list[str]:
@@ -144,15 +137,7 @@ def problems(name: str, text: str) -> list[str]:
         for match in (match for part in paragraphs(text) for match in _WORD.finditer(part)):
             advice = next(advice for word, advice in WORDS.items() if re.fullmatch(word, match[0]))
             says.append(f"{match[0]!r}: write {advice}")
-    if name in ALLOWED and _keeps(found, replace(LIMITS, block=float("inf")) if name in WITHOUT_CODE else LIMITS):
-        says.append("keeps the general limits now: take it out of ALLOWED in tests/prose.py")
     return [f"{name}: {text}" for text in says]
-
-
-def _keeps(found: Figures, limit: Figures) -> bool:
-    return found.you >= limit.you and all(
-        value <= bound for field, value, bound in zip(NAMES, astuple(found), astuple(limit), strict=True) if field != "you"
-    )
 
 
 def pages() -> list[str]:
@@ -164,7 +149,7 @@ def pages() -> list[str]:
 def main(arguments: list[str]) -> int:
     """Print what was found; returns the exit code."""
     asked = [name for name in arguments if name != "--all"]
-    wrong = [f"{name}: no such page, but ALLOWED has it" for name in ALLOWED if not (ROOT / name).exists()]
+    wrong: list[str] = []
     if "--all" in arguments:
         print(f"{'':34}" + "".join(f"{field:>11}" for field in NAMES))
     for name in asked or pages():
