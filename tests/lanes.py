@@ -84,11 +84,14 @@ def main(arguments: list[str]) -> int:
     elif asked.slice is not None:
         options = ["-m", "long", "--slice-seconds", str(60 * asked.slice / 2), *options]
     subprocess.run([sys.executable, "-c", _MAKE_ARCHIVE], cwd=ROOT, check=False)  # what is missing is reported by the tests that need it
+    shared = _lanes(asked)
+    if asked.long:
+        print(f"about {_expected_minutes(shared):.0f} min, by what tests took when their times were kept (--record)", flush=True)
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
         lanes: list[Lane] = []
-        for names, suites in _lanes(asked).items():
+        for names, seconds in shared.items():
             sharing = ["--claims", folder] if len(names) > 1 else []
-            lanes += [_start(name, suites, [*options, *sharing], Path(folder)) for name in names]
+            lanes += [_start(name, _longest_first(seconds), [*options, *sharing], Path(folder)) for name in names]
         if asked.slice is None:
             lanes.append(_start_checks(Path(folder)))
         codes = _wait(lanes)
@@ -128,12 +131,9 @@ def _wait(lanes: list[Lane]) -> dict[str, int] | None:
     return codes
 
 
-def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], list[str]]:
-    """Return the test files by the lanes that share them: what needs no server; what starts Spark, in two lanes where its long tests run
-    (each starts a JVM); and everything else in three lanes, which wait more than they work.
-
-    The longest files come first, so that lanes end together. Before them all comes the parity suite, whose worker must be one that no other
-    test has used.
+def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], dict[str, float]]:
+    """Return the test files and their seconds, by the lanes that share them: what needs no server; what starts Spark, in two lanes where
+    its long tests run (each starts a JVM); and everything else in three lanes, which wait more than they work.
     """
     known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
     only_long = asked.slice is not None
@@ -143,7 +143,7 @@ def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], list[str]]:
     others: dict[str, float] = {}
     for path in sorted(tests.rglob("test_*.py")):
         name = str(path.relative_to(ROOT))
-        if name.startswith("tests/parity/"):
+        if only_long and name.startswith("tests/parity/"):
             continue
         seconds = 0.0 if only_long else known.get(name, _UNKNOWN_SECONDS)
         if only_long or asked.long:
@@ -151,13 +151,18 @@ def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], list[str]]:
         lane = spark if _SPARK in path.read_text() else unit if name.startswith("tests/unit/") else others
         lane[name] = seconds
     if only_long:
-        return {("spark",): sorted(spark), ("others",): sorted([*unit, *others])}
+        return {("spark",): spark, ("others",): {**unit, **others}}
     sparks = ("spark one", "spark two") if asked.long else ("spark",)
-    return {("unit",): sorted(unit), sparks: _longest_first(spark), ("one", "two", "three"): ["tests/parity", *_longest_first(others)]}
+    return {("unit",): unit, sparks: spark, ("one", "two", "three"): others}
 
 
 def _longest_first(seconds: dict[str, float]) -> list[str]:
-    return sorted(seconds, key=lambda file: (-seconds[file], file))
+    """Return the files so that lanes end together; first the parity suite, whose worker must be one that no other test has used."""
+    return sorted(seconds, key=lambda file: (not file.startswith("tests/parity/"), -seconds[file], file))
+
+
+def _expected_minutes(lanes: dict[tuple[str, ...], dict[str, float]]) -> float:
+    return max(sum(seconds.values()) / len(names) for names, seconds in lanes.items()) / 60
 
 
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
