@@ -90,7 +90,7 @@ class SnapshotTable(TypedDict):
 class Snapshot(TypedDict):
     """How far a snapshot is that takes long."""
 
-    state: Annotated[str, _one_of("RUNNING", "COMPLETED")]
+    state: Annotated[str, _one_of("RUNNING", "PAUSED", "COMPLETED")]
     rows: int
     estimated_rows: NotRequired[int]
     tables: list[SnapshotTable]

@@ -24,8 +24,8 @@ from connect_py.metrics.facts import SourceFactsStore, TaskProgress
 from connect_py.metrics.history import SINK_SERIES, SOURCE_SERIES, TaskHistory, TaskMeter, is_sink
 from connect_py.metrics.verdict import Judgement, Observed
 
-#: The group by which a task reports its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
-#: `seconds-left` and `done`; a table may be missing from all but `rows`.
+#: The group by which a task reports its snapshot. Its values: `running`, `paused`, and by table `rows`, `estimated-rows`,
+#: `rows-per-second`, `seconds-left` and `done`; a table may be missing from all but `rows`.
 GROUP = ("connect.py", "snapshot-progress")
 
 
@@ -36,7 +36,8 @@ def snapshot_of(groups: Iterable[MetricGroup]) -> dict[str, Any] | None:
     if found is None:
         return None
     rows, estimates = _map(found, "rows"), _map(found, "estimated-rows")
-    shown: dict[str, Any] = {"state": "RUNNING" if found.values.get("running") else "COMPLETED", "rows": sum(rows.values())}
+    state = "PAUSED" if found.values.get("paused") else "RUNNING" if found.values.get("running") else "COMPLETED"
+    shown: dict[str, Any] = {"state": state, "rows": sum(rows.values())}
     if estimates.keys() == rows.keys():
         shown["estimated_rows"] = sum(estimates.values())
     shown["tables"] = [_table(found, name, rows[name]) for name in rows]

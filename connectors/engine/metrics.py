@@ -6,7 +6,8 @@ change with every event (LastEvent) are left out: a monitoring system would keep
 
 Progress: the group's type and the names of its values are what the worker looks for when it answers with a status. The group is there
 while a snapshot runs that is not over at once, and for a minute afterwards where it was a long one: most snapshots of small databases end
-before anybody can ask, and the answers about them are Connect's own.
+before anybody can ask, and the answers about them are Connect's own. Initial, blocking and incremental snapshots are reported alike, as by
+Debezium; pauses of incremental ones do not count as time that a snapshot takes.
 
 The task's thread owns these.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_py.api import MetricGroup, MetricValue
@@ -49,6 +50,7 @@ class SnapshotRates:
         self._tables: dict[str, _Table] = {}
         self._began: float | None = None
         self._ended: float | None = None
+        self._paused: float | None = None
 
     def begin(self, estimates: Mapping[str, int | None], done: Mapping[str, int], ended: Collection[str]) -> None:
         """Start a snapshot.
@@ -58,10 +60,30 @@ class SnapshotRates:
             done: rows that an earlier attempt has read, of those tables of which it has.
             ended: tables of which it has read all.
         """
-        self._began, self._ended = self._clock(), None
+        self._began, self._ended, self._paused = self._clock(), None, None
         self._tables = {name: _Table(estimate, done.get(name, 0), done.get(name, 0)) for name, estimate in estimates.items()}
         for name in ended:
             self.table_ended(name)
+
+    def estimated(self, table: str, rows: int | None) -> None:
+        """Note about how many rows a table has, which joins the snapshot if it is new."""
+        known = self._tables.setdefault(table, _Table(None))
+        known.estimate = rows
+
+    def paused(self) -> None:
+        """Note that nothing is read for now."""
+        self._paused = self._clock()
+
+    def resumed(self) -> None:
+        """Note that reading continues. The pause is taken out of all times, as if everything had begun later."""
+        if self._paused is None:
+            return
+        pause, self._paused = self._clock() - self._paused, None
+        if self._began is not None:
+            self._began += pause
+        for table in self._tables.values():
+            if table.began is not None and table.ended is None:
+                table.began += pause
 
     def scanned(self, table: str, rows: int) -> None:
         """Count further rows of a table that were read."""
@@ -82,7 +104,7 @@ class SnapshotRates:
 
     def groups(self) -> list[MetricGroup]:
         """Return one group, or none."""
-        now = self._clock()
+        now = self._clock() if self._paused is None else self._paused
         if self._began is None:
             return []
         lasted = (self._ended or now) - self._began
@@ -90,7 +112,8 @@ class SnapshotRates:
             return []
         tables = self._tables
         values: dict[str, MetricValue] = {
-            "running": self._ended is None,
+            "running": self._ended is None and self._paused is None,
+            "paused": self._paused is not None,
             "rows": {name: table.rows for name, table in tables.items()},
             "estimated-rows": {name: max(table.estimate, table.rows) for name, table in tables.items() if table.estimate is not None},
             "rows-per-second": {name: round(table.rate(now), 1) for name, table in tables.items() if table.began is not None},
@@ -165,6 +188,7 @@ class SnapshotMetrics(_Events):
         self._tables = self._tables_left = 0
         self._state = ""
         self._began = self._ended = 0.0
+        self._pause_began, self._pauses = 0.0, 0.0
         self._rates = SnapshotRates(clock)
 
     def begin(
@@ -178,7 +202,38 @@ class SnapshotMetrics(_Events):
         self._rows = dict(done or {})
         self._tables = self._tables_left = tables
         self._state, self._began = "running", self._clock()
+        self._pauses = 0.0
         self._rates.begin(estimates or {}, done or {}, ended)
+
+    def begin_incremental(self, tables: Sequence[str], *, again: bool = False) -> None:
+        """Start an incremental snapshot. Rows of other tables stay, and its own when it is resumed (`again`) after an interruption."""
+        before = self._rows
+        self.begin(len(tables), dict.fromkeys(tables), {name: before.get(name, 0) for name in tables if again})
+        self._rows = {**before, **dict.fromkeys(tables, 0), **self._rows}
+
+    def added(self, tables: Sequence[str]) -> None:
+        """Add tables to the incremental snapshot that runs."""
+        self._tables += len(tables)
+        self._tables_left += len(tables)
+        for name in tables:
+            self._rates.estimated(name, None)
+
+    def estimated(self, table: str, rows: int | None) -> None:
+        """Note about how many rows a table has; None where nothing is known."""
+        self._rates.estimated(table, rows)
+
+    def paused(self) -> None:
+        """Note that no chunk of an incremental snapshot is read for now."""
+        if self._state == "running":
+            self._state, self._pause_began = "paused", self._clock()
+            self._rates.paused()
+
+    def resumed(self) -> None:
+        """Note that chunks are read again."""
+        if self._state == "paused":
+            self._state = "running"
+            self._pauses += self._clock() - self._pause_began
+            self._rates.resumed()
 
     def scanned(self, table: str, rows: int) -> None:
         """Count further rows of a table that were read."""
@@ -192,11 +247,15 @@ class SnapshotMetrics(_Events):
 
     def end(self, state: str) -> None:
         """Note that the snapshot is `completed` or `aborted`; or there was none to take, and it is `skipped`."""
-        if state != "aborted" or self._state == "running":
-            self._state, self._ended = state, self._clock()
+        self._state, self._ended = state, self._clock()
         self._rates.end()
         if state == "completed":
             self._tables_left = 0
+
+    def interrupted(self) -> None:
+        """Note that everything is closed, and with it a snapshot that has not ended."""
+        if self._state in ("running", "paused"):
+            self.end("aborted")
 
     def groups(self) -> list[MetricGroup]:
         """Return the bean, and the snapshot's progress where that is of interest."""
@@ -204,19 +263,20 @@ class SnapshotMetrics(_Events):
 
     def group(self) -> MetricGroup:
         """Return the current values."""
-        running = self._state == "running"
-        seconds = (self._clock() if running else self._ended) - self._began if self._began else 0.0
+        paused = self._state == "paused"
+        seconds = (self._clock() if paused or self._state == "running" else self._ended) - self._began if self._began else 0.0
+        pauses = self._pauses + (self._clock() - self._pause_began if paused else 0.0)
         values: dict[str, MetricValue] = {
             **self._common(),
             "TotalTableCount": self._tables,
             "RemainingTableCount": self._tables_left,
-            "SnapshotRunning": running,
-            "SnapshotPaused": False,
+            "SnapshotRunning": self._state == "running",
+            "SnapshotPaused": paused,
             "SnapshotCompleted": self._state == "completed",
             "SnapshotAborted": self._state == "aborted",
             "SnapshotSkipped": self._state == "skipped",
             "SnapshotDurationInSeconds": int(seconds),
-            "SnapshotPausedDurationInSeconds": 0,
+            "SnapshotPausedDurationInSeconds": int(pauses),
             "RowsScanned": dict(self._rows),
         }
         return MetricGroup(self._domain, "connector-metrics", self._tags, values)

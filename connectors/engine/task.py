@@ -357,6 +357,13 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         pause, attempts = config.seconds("retriable.restart.connector.wait.ms"), config.number("errors.max.retries")
         self._backoff = Backoff(pause, attempts, self._clock.now)
 
+    def use_services(self, services: S) -> None:
+        """Carry these services out, from the stored offset on; a connector's `start` calls it."""
+        self._maybe_services = services
+        if services.incremental is not None:
+            services.incremental.progress = self._snapshot_metrics
+        services.restore(self._position.more if self._position else {})
+
     @property
     def _services(self) -> S:
         assert self._maybe_services is not None
@@ -441,7 +448,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     def _disconnect(self) -> None:
         self._close_connections()
         self._streaming_metrics.connected = False
-        self._snapshot_metrics.end("aborted")
+        self._snapshot_metrics.interrupted()
 
     def _recover(self, error: ConnectError) -> None:
         """Close everything and plan the next attempt. Raises FatalTaskError, or the error itself, when there must be none."""

@@ -177,7 +177,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         self._position = stored_offset(parsed, context.offset)
         self._collections = CollectionFactory(parsed, context.encoding, self._headers)
         self._documents = Documents(parsed.choice("json.serialization.mode"))
-        self._maybe_services = MongoServices(
+        services = MongoServices(
             parsed,
             context,
             self._collections,
@@ -187,7 +187,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             self._hooks,
             self._tuning,
         )
-        self._maybe_services.restore(self._position.more if self._position else {})
+        self.use_services(services)
         if self._snapshot_is_due() or parsed.snapshot_mode.when_finished:
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 

@@ -89,8 +89,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._records = SchemaChangeRecords(
                 parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, self._headers
             )
-        self._maybe_services = MySqlServices(parsed, context, lambda: self._position, self._hooks, self._tuning)
-        self._maybe_services.restore(self._position.more if self._position else {})
+        self.use_services(MySqlServices(parsed, context, lambda: self._position, self._hooks, self._tuning))
         if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 

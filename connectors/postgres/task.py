@@ -77,15 +77,15 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         reselect = self._config.reselect
         reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
         self._factory = TableFactory(self._config, context.encoding, self._headers, reselector, self._tuning.snapshot_rows)
-        self._maybe_services = PostgresServices(
+        services = PostgresServices(
             self._config, context, self._factory, self._general_connection, lambda: self._position, self._hooks, self._tuning
         )
-        self._maybe_services.restore(self._position.more if self._position else {})
+        self.use_services(services)
         self._opener = StreamOpener(
             self._config,
             context.encoding,
             self._factory,
-            self._maybe_services,
+            services,
             self._streaming_metrics,
             general=self._general_connection,
             reopen_general=self._reopen_general,
@@ -95,7 +95,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         self._snapshots = SnapshotLifecycle(
             self._config,
             self._factory,
-            events=self._maybe_services.events,
+            events=services.events,
             metrics=self._snapshot_metrics,
             while_waiting=self._hold_stream,
             should_stop=self._stop.is_set,

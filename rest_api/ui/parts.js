@@ -105,7 +105,7 @@ export function snapshotWords(snapshot) {
   if (!snapshot) return '';
   if (snapshot.state === 'COMPLETED') return `completed, ${whole(snapshot.rows)} rows`;
   const left = snapshot.seconds_left === undefined ? '' : `, about ${time(snapshot.seconds_left)} left`;
-  return `${whole(snapshot.rows)} rows${left}`;
+  return `${snapshot.state === 'PAUSED' ? 'paused, ' : ''}${whole(snapshot.rows)} rows${left}`;
 }
 
 /** Where the figures are, when they are on another worker. */

@@ -43,13 +43,15 @@ function left(table) {
   return table.state !== 'COMPLETED' && table.estimated_rows !== undefined && table.rows >= table.estimated_rows && table.rows > 0 ? 'more rows than estimated' : '–';
 }
 
+const STATES = { RUNNING: 'Running', PAUSED: 'Paused', COMPLETED: 'Completed' };
+
 function Whole({ snapshot }) {
   if (!snapshot) return html`<p class="empty">No snapshot is reported by the tasks of this worker. What has ended is found under “What happened”.</p>`;
   const parts = [`${snapshot.tables_done} of ${snapshot.tables} tables`, `${whole(snapshot.rows)} rows`];
   if (snapshot.rows_per_second) parts.push(rate(snapshot.rows_per_second));
   if (snapshot.seconds_left !== undefined) parts.push(`about ${time(snapshot.seconds_left)} left`);
   return html`<p class="whole"><${Bar} rows=${snapshot.rows} estimate=${snapshot.estimated_rows} label="The whole snapshot" isDone=${snapshot.state === 'COMPLETED'} />
-    <span>${snapshot.state === 'COMPLETED' ? 'Completed' : 'Running'}: ${parts.join(', ')}</span></p>`;
+    <span>${STATES[snapshot.state]}: ${parts.join(', ')}</span></p>`;
 }
 
 /** Ad-hoc snapshots: what POST …/signals takes. */

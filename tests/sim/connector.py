@@ -136,6 +136,9 @@ class Chunks:
         rows = self._rows(wanted)
         return self._session.ask(lambda: stored_key(max(rows)) if rows else None, of_snapshot=True)  # type: ignore[no-any-return]
 
+    def estimate(self, wanted: WantedCollection) -> int | None:
+        return len(self._rows(wanted))
+
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[Row]:
         rows = self._rows(wanted)
         return self._session.ask(lambda: self._chunk(wanted.id, rows, after, until, limit), of_snapshot=True)  # type: ignore[no-any-return]
@@ -337,7 +340,7 @@ class SimTask(DatabaseTask[SimServices, SimOffset]):
         self._maybe_services = SimServices(
             self._config, context, self._session, lambda: self._position, self._injected, self._sim_hooks, self._sim_tuning, self._sim_clock
         )
-        self._maybe_services.restore(self._position.more)
+        self.use_services(self._maybe_services)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         super().offsets_committed(offsets)

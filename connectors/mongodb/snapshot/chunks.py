@@ -78,6 +78,9 @@ class MongoChunks:
         found = self._find(wanted, _condition(wanted), 1, {"_id": 1}, descending=True)
         return to_stored(bson.decode(found[0], RAW)["_id"]) if found else None
 
+    def estimate(self, wanted: WantedCollection) -> int | None:
+        return read_counts(self._client(), [wanted.id]).get(wanted.id)
+
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
         condition = _condition(wanted)
         found: list[bytes] = []

@@ -41,6 +41,7 @@ from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.structure import StructureCheck
 from connectors.mysql.server.connection import Connection, Row, quote_literal
 from connectors.mysql.server.locks import retry_altered_table
+from connectors.mysql.server.queries import row_estimates
 from connectors.mysql.types.columns import is_text
 from connectors.mysql.types.keys import ChunkKey, chunk_key, cut_key, is_zero_date
 
@@ -118,6 +119,10 @@ class MySqlChunks:
         sql = f"SELECT {', '.join(part.shown for part in key)} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}"  # noqa: S608  # quoted names; a condition is the user's own
         rows = self._run(captured, wanted, sql)
         return _stored(key, rows[0]) if rows else None
+
+    def estimate(self, wanted: WantedCollection) -> int | None:
+        table = self._find(wanted).id
+        return row_estimates(self._general(), [table]).get(table)
 
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
         self._await_visible()

@@ -146,6 +146,13 @@ class PostgresChunks:
             raise self._translated(error, wanted) from None
         return _stored(key, rows[0]) if rows else None
 
+    def estimate(self, wanted: WantedCollection) -> int | None:
+        try:
+            sizes = read_sizes(self._general(), [self._find(wanted)])
+        except ServerError as error:
+            raise self._translated(error, wanted) from None
+        return next((size.rows for size in sizes.values()), None)
+
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
         connection = self._general()
         try:

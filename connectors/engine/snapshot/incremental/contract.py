@@ -86,6 +86,11 @@ class ChunkReader(Protocol[R]):
         """
         ...
 
+    def estimate(self, wanted: WantedCollection) -> int | None:
+        """Return about how many rows the collection has, by statistics, in a moment; None where nothing is known. It may be called when
+        `maximum` has found a key."""
+        ...
+
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[R]:
         """Read rows after `after` up to `until`; from the beginning, and without an end, when `after` is None."""
         ...

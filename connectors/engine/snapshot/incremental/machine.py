@@ -27,6 +27,7 @@ from typing import Generic, TypeVar
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.batches import CHUNK_PAUSES
 from connectors.engine.java_object import StoredKey
+from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notifications import IncrementalEvents, ScanStatus
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.incremental.contract import (
@@ -37,7 +38,7 @@ from connectors.engine.snapshot.incremental.contract import (
     UnknownCollectionError,
     Watermarks,
 )
-from connectors.engine.snapshot.incremental.offset import IncrementalQueue
+from connectors.engine.snapshot.incremental.offset import IncrementalQueue, WantedCollection
 from connectors.engine.snapshot.incremental.window import Window
 
 log = logging.getLogger(__name__)
@@ -125,6 +126,9 @@ class IncrementalSnapshot(Generic[R]):
         chunk_seconds: how long a chunk should take; 0 leaves chunks at one size.
         clock: monotonic seconds.
         pauses: seconds before each further attempt at a chunk that the server refuses.
+
+    Attributes:
+        progress: is shown how far it is.
     """
 
     def __init__(
@@ -155,6 +159,7 @@ class IncrementalSnapshot(Generic[R]):
         self._losses = 0
         self.is_paused = False
         self._holds_stops = False
+        self.progress = SnapshotMetrics("", "", clock=clock)
 
     # -- state -------------------------------------------------------------------------------------------------------------------------
 
@@ -200,6 +205,10 @@ class IncrementalSnapshot(Generic[R]):
         """
         self._clear_window()
         self._queue.restore(stored)
+        if self._queue:
+            self.progress.begin_incremental(self._queue.ids, again=True)
+            if self.is_paused:
+                self.progress.paused()
 
     # -- signals -----------------------------------------------------------------------------------------------------------------------
 
@@ -224,10 +233,13 @@ class IncrementalSnapshot(Generic[R]):
         if surrogate_key and not self._reader.accepts_surrogate_keys:
             raise ConfigError("a surrogate key is not supported for this kind of database; chunks are cut by the key")
         idle = not self._queue
-        self._queue.add(signal, collections, conditions, surrogate_key)
+        added = self._queue.add(signal, collections, conditions, surrogate_key)
         log.info("Incremental snapshot '%s': %s %s", signal, "of" if idle else "now also of", ", ".join(self.collections))
-        if idle:
+        if not idle:
+            self.progress.added([wanted.id for wanted in added])
+        else:
             self._retries.reset()
+            self.progress.begin_incremental(self._queue.ids)
             self._tell.started(self._queue.correlation, self.collections)
             self.advance()
 
@@ -236,6 +248,7 @@ class IncrementalSnapshot(Generic[R]):
         if self._queue and not self.is_paused:
             self.is_paused = self._holds_stops = True
             log.info("The incremental snapshot pauses")
+            self.progress.paused()
             self._tell.paused(self._queue.correlation, self.collections)
 
     def resume(self) -> None:
@@ -243,6 +256,7 @@ class IncrementalSnapshot(Generic[R]):
         if self._queue and self.is_paused:
             self.is_paused = self._holds_stops = False
             log.info("The incremental snapshot goes on")
+            self.progress.resumed()
             self._tell.resumed(self._queue.correlation, self.collections)
             self.advance()
 
@@ -389,6 +403,7 @@ class IncrementalSnapshot(Generic[R]):
             self._window.fill(chunk.rows)
             queue.end = chunk.last
             queue.scanned += len(chunk.rows)
+            self.progress.scanned(queue.first.id, len(chunk.rows))
             self._tell.in_progress(queue.correlation, self.collections, queue.maximum, chunk.last)
             return
 
@@ -415,8 +430,17 @@ class IncrementalSnapshot(Generic[R]):
                 if found is None:
                     log.info("Incremental snapshot of %s: it is empty", wanted.id)
                     self._finish(ScanStatus.EMPTY)
+                elif not wanted.condition:
+                    self._estimate(wanted)
                 return found
         return None
+
+    def _estimate(self, wanted: WantedCollection) -> None:
+        """Show about how many rows there are; without an answer the snapshot does as well."""
+        try:
+            self.progress.estimated(wanted.id, self._reader.estimate(wanted))
+        except ConnectError as error:
+            log.debug("The number of rows of %s is not known: %s", wanted.id, error)
 
     def _lost(self, error: ConnectError) -> None:
         """Pause where a condition may be what ends the connection each time (`pg_terminate_backend`), as it would after every restart."""
@@ -441,6 +465,7 @@ class IncrementalSnapshot(Generic[R]):
             self._queue.first.id,
             error,
         )
+        self.progress.paused()
         self._tell.paused(self._queue.correlation, self.collections, str(error))
 
     def _skip(self, status: ScanStatus, error: ConnectError) -> None:
@@ -449,6 +474,7 @@ class IncrementalSnapshot(Generic[R]):
 
     def _finish(self, status: ScanStatus) -> None:
         """Report that the first collection is done, and take the next one."""
+        self.progress.table_done(self._queue.first.id)
         self._tell.scan_completed(self._queue.correlation, self.collections, self._queue.scanned, status)
         self._next()
 
@@ -457,6 +483,7 @@ class IncrementalSnapshot(Generic[R]):
         self._queue.next()
         self._retries.reset()
         if not self._queue:
+            self.progress.end("completed")
             self._tell.completed(correlation)
             self.is_paused = self._holds_stops = False
 
@@ -465,5 +492,9 @@ class IncrementalSnapshot(Generic[R]):
         stopped = self._queue.apply_stops()
         if current in stopped:
             self._next()
+        for name in stopped:
+            self.progress.table_done(name)
+        if stopped and not self._queue:
+            self.progress.end("aborted")
         log.info("The incremental snapshot of %s was stopped by a signal", ", ".join(stopped) or "nothing that was under way")
         self._tell.aborted(self._queue.correlation, stopped)

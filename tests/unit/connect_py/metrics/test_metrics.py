@@ -305,7 +305,7 @@ def test_a_snapshots_progress_is_shown_as_debeziums_example_labels_it(clock: Clo
     assert series[f'debezium_metrics_RowsScanned{{{base},table="public.a"}}'] == 100
     assert series[f"debezium_metrics_MilliSecondsSinceLastEvent{{{base}}}"] == 5000
     snapshot.end("completed")
-    snapshot.end("aborted")
+    snapshot.interrupted()
     clock.now += 60
     series = shown([snapshot.group()])
     assert series[f"debezium_metrics_SnapshotCompleted{{{base}}}"] == 1, "a connection lost later does not abort it"

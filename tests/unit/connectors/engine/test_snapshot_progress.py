@@ -198,6 +198,58 @@ def test_a_long_snapshot_shows_rows_rates_and_what_is_left() -> None:
     assert snapshot_of(metrics.groups()) is None
 
 
+def test_an_incremental_snapshot_is_shown_with_its_pauses_taken_out() -> None:
+    now = 0.0
+    metrics = SnapshotMetrics("postgres", "p", clock=lambda: now)
+    metrics.begin(1, {"a": 10})
+    metrics.scanned("a", 10)
+    metrics.end("completed")
+    metrics.begin_incremental(["s.b"])
+    metrics.estimated("s.b", 1000)
+    now += 10
+    metrics.scanned("s.b", 50)
+    now += 10
+    metrics.scanned("s.b", 50)
+    metrics.added(["s.c"])
+    metrics.paused()
+    now += 1000
+    values = metrics.group().values
+    assert (values["SnapshotRunning"], values["SnapshotPaused"], values["SnapshotPausedDurationInSeconds"]) == (False, True, 1000)
+    assert values["RowsScanned"] == {"a": 10, "s.b": 100}
+    shown = snapshot_of(metrics.groups()) or {}
+    assert (shown["state"], shown["tables"][0]["seconds_left"]) == ("PAUSED", 90)
+    metrics.resumed()
+    now += 10
+    metrics.scanned("s.b", 100)
+    assert metrics.group().values["RemainingTableCount"] == 2
+    assert snapshot_of(metrics.groups()) == {
+        "state": "RUNNING",
+        "rows": 200,
+        "tables": [
+            {"table": "s.b", "state": "RUNNING", "rows": 200, "estimated_rows": 1000, "rows_per_second": 10.0, "seconds_left": 80},
+            {"table": "s.c", "state": "PENDING", "rows": 0},
+        ],
+    }
+    metrics.interrupted()
+    metrics.begin_incremental(["s.b", "s.c"], again=True)
+    assert metrics.group().values["RowsScanned"] == {"a": 10, "s.b": 200, "s.c": 0}
+    metrics.table_done("s.b")
+    metrics.table_done("s.c")
+    metrics.end("completed")
+    values = metrics.group().values
+    assert (values["SnapshotCompleted"], values["RemainingTableCount"], values["SnapshotPausedDurationInSeconds"]) == (True, 0, 0)
+
+
+def test_a_short_snapshot_that_is_paused_for_long_is_not_shown() -> None:
+    now = 0.0
+    metrics = SnapshotMetrics("postgres", "p", clock=lambda: now)
+    metrics.begin_incremental(["s.b"])
+    now += 1
+    metrics.paused()
+    now += 100
+    assert snapshot_of(metrics.groups()) is None
+
+
 def test_a_status_shows_a_snapshot_beside_its_tasks_state_and_nothing_without_one() -> None:
     worker = WorkerMetrics()
     task = ("c", 0)

@@ -116,6 +116,27 @@ def test_a_chunk_that_is_refused_for_good_pauses_the_snapshot_until_somebody_has
     assert run.notes[-1].type == "COMPLETED"
 
 
+def test_the_progress_shows_rows_pauses_and_how_it_ended() -> None:
+    table = Table(rows={1: 1, 2: 2, 3: 3})
+    run = Run(table, 1)
+
+    def shown(*names: str) -> tuple[object, ...]:
+        values = run.snapshot.progress.group().values
+        return tuple(values[name] for name in names)
+
+    run.snapshot.begin("s", ["s.t"])
+    assert shown("SnapshotRunning", "TotalTableCount", "RowsScanned") == (True, 1, {"s.t": 1})
+    run.snapshot.pause()
+    assert shown("SnapshotRunning", "SnapshotPaused") == (False, True)
+    run.snapshot.resume()
+    run.finish()
+    assert shown("SnapshotCompleted", "SnapshotPaused", "RemainingTableCount", "RowsScanned") == (True, False, 0, {"s.t": 3})
+    run.snapshot.begin("s", ["s.t"])
+    run.snapshot.stop()
+    run.finish()
+    assert shown("SnapshotAborted", "SnapshotCompleted", "RemainingTableCount") == (True, False, 0)
+
+
 def test_a_collection_whose_chunk_is_refused_can_be_stopped() -> None:
     table = Table(rows={1: 1, 2: 2}, failures=[FatalTaskError("refused")] * (1 + len(CHUNK_PAUSES)))
     run = Run(table, 1)
