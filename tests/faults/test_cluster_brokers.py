@@ -70,7 +70,7 @@ def test_the_coordinator_moves(brokers: Brokers, tmp_path: Path, tag: str, dice:
     try:
         begin(cluster)
         moves = []
-        for number in range(rounds(6)):
+        for number in range(rounds(3)):
             let_time_pass(dice.uniform(0, 2), "a random moment")
             eventually(lambda: brokers.coordinator(group), "a coordinator", 60)
             before = brokers.coordinator(group)
@@ -125,7 +125,7 @@ def broker(tmp_path: Path) -> Iterator[OneBroker]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("count", [pytest.param(1, id="once"), pytest.param(5, id="again-and-again", marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [pytest.param(1, id="once"), pytest.param(3, id="again-and-again", marks=pytest.mark.long)])
 def test_the_broker_is_started_again_in_a_rebalance(broker: OneBroker, tmp_path: Path, tag: str, dice: random.Random, count: int) -> None:
     """A worker that joins, or that leaves, has the group in a rebalance; then the broker is killed, and comes back."""
     cluster = Cluster(tmp_path, broker.bootstrap, tag, SETTINGS)

@@ -20,7 +20,7 @@ KILLS = [
 ]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.long
 @both_formats
 def test_kills_within_a_snapshot_delete_what_it_did_not_show_and_nothing_else(lake: Lake) -> None:

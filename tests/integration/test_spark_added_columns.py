@@ -93,8 +93,8 @@ LONG = pytest.mark.long
     [
         ("delta", "loop", 2),
         pytest.param("iceberg", "loop", 2, marks=LONG),
-        pytest.param("delta", "stream", 99, marks=LONG),
-        pytest.param("iceberg", "stream", 99, marks=LONG),
+        pytest.param("delta", "stream", 8, marks=LONG),
+        pytest.param("iceberg", "stream", 8, marks=LONG),
     ],
     indirect=["lake"],
 )
