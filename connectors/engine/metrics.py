@@ -97,6 +97,11 @@ class SnapshotRates:
         if table in self._tables:
             self._tables[table].ended = self._clock()
 
+    @property
+    def estimates(self) -> dict[str, int]:
+        """About how many rows the tables have, where it is known."""
+        return {name: max(table.estimate, table.rows) for name, table in self._tables.items() if table.estimate is not None}
+
     def end(self) -> None:
         """Note that the snapshot has ended, whether it was completed or not."""
         if self._ended is None:
@@ -115,7 +120,7 @@ class SnapshotRates:
             "running": self._ended is None and self._paused is None,
             "paused": self._paused is not None,
             "rows": {name: table.rows for name, table in tables.items()},
-            "estimated-rows": {name: max(table.estimate, table.rows) for name, table in tables.items() if table.estimate is not None},
+            "estimated-rows": self.estimates,
             "rows-per-second": {name: round(table.rate(now), 1) for name, table in tables.items() if table.began is not None},
             "seconds-left": {name: left for name, table in tables.items() if (left := _seconds_left(table, now)) is not None},
             "done": {name: int(table.ended is not None) for name, table in tables.items()},
@@ -256,6 +261,11 @@ class SnapshotMetrics(_Events):
         """Note that everything is closed, and with it a snapshot that has not ended."""
         if self._state in ("running", "paused"):
             self.end("aborted")
+
+    @property
+    def estimates(self) -> Mapping[str, int]:
+        """About how many rows the snapshot's tables have, where it is known."""
+        return self._rates.estimates
 
     def groups(self) -> list[MetricGroup]:
         """Return the bean, and the snapshot's progress where that is of interest."""

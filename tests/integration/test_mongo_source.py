@@ -129,6 +129,7 @@ def test_a_stopped_incremental_snapshot_sends_no_further_chunk(mongo: MongoAddre
         signal(db, "execute-snapshot", data_collections=[f"{db.name}.items"])
         signal(db, "stop-snapshot", type="incremental")
         task.poll_until(lambda: task.task.incremental.is_running, what="the snapshot to begin")
+        assert list(task.task.incremental.progress.estimates.values()) == [db.items.count_documents({})]
         task.poll_until(lambda: not task.task.incremental.is_running, what="the snapshot to stop")
         assert 0 < len(task.of(f"m.{db.name}.items")) < 20
         assert not any(name.startswith("incremental_snapshot") for name in task.offset or {})

@@ -228,6 +228,9 @@ def test_pause_holds_chunks_until_resume(source: Source) -> None:
         task.poll_until(lambda: 100 in [key["id"] for key, _ in task.of(source.topic("t"))], what="the stream")
         held = len(read(task, "t"))
         assert held < 8
+        progress = task.task.incremental.progress
+        assert progress.group().values["SnapshotPaused"] is True
+        assert progress.estimates.keys() == {f"{source.database}.t"}
         source.signal("r", "resume-snapshot")
         await_completed(task)
         assert {row["id"] for row in read(task, "t")} >= {1, 2, 3, 4, 5, 6, 7, 8}

@@ -288,6 +288,21 @@ def test_pause_resume_stop_and_add_while_it_runs(source: Source) -> None:
         ]
 
 
+def test_the_snapshot_bean_shows_rows_an_estimate_and_pauses(source: Source) -> None:
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 500); ANALYZE t")
+    hooks = AtChunk()
+    hooks.then[2] = lambda: source.signal("p", "pause-snapshot")
+    with source.task(hooks=hooks, incremental_snapshot_chunk_size="100") as task:
+        progress = task.task.incremental.progress
+        source.execute("public.t")
+        task.poll_until(lambda: progress.group().values["SnapshotPaused"], what="the pause")
+        assert progress.estimates == {"public.t": 500}
+        source.signal("r", "resume-snapshot")
+        await_completed(task)
+        values = progress.group().values
+        assert (values["SnapshotCompleted"], values["RowsScanned"], values["RemainingTableCount"]) == (True, {"public.t": 500}, 0)
+
+
 def test_a_stop_without_names_ends_all(source: Source) -> None:
     for table in "ab":
         source.connection.execute(f"CREATE TABLE {table} (id integer PRIMARY KEY); INSERT INTO {table} SELECT generate_series(1, 9)")
