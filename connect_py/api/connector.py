@@ -59,7 +59,8 @@ class Connector(ABC):
             names. The worker warns of others.
         client_prefixes: beginnings of names whose rest is a setting of a Kafka client of the connector's own, such as ``mine.kafka.``.
             The worker's policy for client overrides applies to these as to ``consumer.override.``.
-        without_effect: property → why the connector accepts it and does nothing with it, for `connect-py check`.
+        without_effect: property → why the connector accepts it and does nothing with it, for `connect-py check`. A name that ends with
+            a dot stands for all that begin with it.
     """
 
     java_name: ClassVar[str]

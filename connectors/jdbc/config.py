@@ -23,6 +23,17 @@ _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 #: Read, though Debezium defines them nowhere that a client could see.
 UNLISTED: Final = ("use.reduction.buffer", "connection.provider", "hibernate.")
+_NO_HIBERNATE: Final = "statements and connections are SQLAlchemy's, there is no Hibernate"
+#: Accepted, and why it changes nothing. A name that ends with a dot stands for all that begin with it.
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "connection.pool.min_size": "a task opens one connection, when it needs it",
+    "connection.provider": _NO_HIBERNATE,
+    "hibernate.": _NO_HIBERNATE,
+    "connection.restart.on.errors": "a lost connection is always opened again",
+    "collection.table.format": "collection.name.format names the table, and knows ${source.schema} and ${source.table}",
+    "dialect.postgres.unnest.insert.enabled": "rows of a batch go to the server in one pipeline",
+    "dialect.sqlserver.identity.insert": "there is no dialect for SQL Server",
+}
 
 
 def _one_of(*allowed: str) -> Callable[[str, Any], None]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from connect_py.api import ConfigDef, SinkTask
 from connect_py.api.config import ConfigValue
 from connectors.engine.sink_records import UniformSinkConnector
-from connectors.jdbc.config import DEFINITION, UNLISTED, VERSION, problems
+from connectors.jdbc.config import DEFINITION, UNLISTED, VERSION, WITHOUT_EFFECT, problems
 
 if find_spec("sqlalchemy") is None:  # importing it takes time, which listing the plugins need not
     raise ImportError("SQLAlchemy is not installed", name="sqlalchemy")
@@ -22,6 +22,7 @@ class JdbcSinkConnector(UniformSinkConnector):
     java_task_name: ClassVar[str] = "io.debezium.connector.jdbc.JdbcSinkConnectorTask"
     version: ClassVar[str] = VERSION
     open_prefixes: ClassVar[tuple[str, ...]] = UNLISTED
+    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
 
     @classmethod
     def config_def(cls) -> ConfigDef:

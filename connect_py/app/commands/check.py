@@ -143,11 +143,11 @@ def connector_findings(wanted: ConnectorFile, worker: Mapping[str, str], plugins
     for warning in infos.warnings:
         quoted = re.search(r"'([^']+)'", warning)
         yield Finding(file, "unknown", quoted[1] if quoted else "", warning)
-    for name, why in connector.without_effect.items():
-        given = wanted.config.get(name)
-        default = known[name].default if name in known else None
-        if given is not None and given.strip().lower() != str("" if default is None else default).lower():
-            yield Finding(file, "ignored", name, f"The property '{name}' has no effect: {why}.")
+    for listed, why in connector.without_effect.items():
+        for name in (name for name in wanted.config if name == listed or (listed.endswith(".") and name.startswith(listed))):
+            default = known[name].default if name in known else None
+            if wanted.config[name].strip().lower() != str("" if default is None else default).lower():
+                yield Finding(file, "ignored", name, f"The property '{name}' has no effect: {why}.")
     for note in wanted.notes:
         yield Finding(file, "ignored", "", f"{note}.")
 

@@ -212,6 +212,16 @@ def test_a_connector_file_is_read_as_a_worker_would(tmp_path: Path, capsys: pyte
     assert "needs a Java class" in kinds["snapshot.query.mode"][1]
 
 
+def test_what_a_jdbc_sink_does_not_use_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "copy.json"
+    used = {"connection.url": "jdbc:postgresql://db/copy", "connection.username": "writer", "connection.pool.max_size": "3"}
+    unused = {"hibernate.c3p0.idle_test_period": "30", "dialect.sqlserver.identity.insert": "true"}
+    defaults = {"connection.restart.on.errors": "false", "connection.pool.min_size": "5"}
+    path.write_text(json.dumps({"name": "copy", "connector.class": "JdbcSink", "topics": "t", **used, **unused, **defaults}))
+    code, found = checked(path, capsys)
+    assert (code, [(kind, name) for kind, name, _ in found]) == (0, [("ignored", name) for name in sorted(unused, reverse=True)])
+
+
 def test_paths_of_files_are_the_workers_to_allow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, worker = tmp_path / "lines.yaml", tmp_path / "worker.properties"
     path.write_text("name: lines\nconnector.class: FileStreamSource\nfile: /data/lines.txt\ntopic: t\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -48,6 +49,12 @@ def anchors(page: Path) -> set[str]:
     """GitHub's anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_each_page_is_once_in_the_navigation() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
+    pages = Counter(re.findall(r": (\S+\.md)$", nav, re.MULTILINE))
+    assert len(pages) > 40 and [page for page, times in pages.items() if times > 1] == []
 
 
 @EVERY_PAGE
