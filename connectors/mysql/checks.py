@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from connect_py.api.doctor import Finding, Person
 from connectors.engine.relational.tables import TableId
@@ -113,6 +114,10 @@ class Facts:
     signal: tuple[TableId, int] | None = None
     history: HistoryFacts | None = None
 
+    def lock_right(self, locking: Locking) -> str | None:
+        """Return what the snapshot's global lock takes; None where the server gives it to nobody."""
+        return None if self.rds_hours is not None and not locking.is_perconas else locking.right(self.variables)
+
     def variable(self, *names: str) -> str:
         """Return the first of these variables that the server has, in capitals; empty when it has none."""
         return next((self.variables[name].upper() for name in names if name in self.variables), "")
@@ -123,13 +128,104 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Locking:
+    """How a snapshot keeps others from writing.
+
+    Attributes:
+        mode: `snapshot.locking.mode`.
+        flushes: whether tables that are locked in place of everything are flushed first (`snapshot.locking.fallback=flush`).
+    """
+
+    mode: str = "minimal"
+    flushes: bool = True
+
+    @property
+    def is_perconas(self) -> bool:
+        """Whether it takes Percona Server's backup lock, which lets others write."""
+        return self.mode.startswith("minimal_percona")
+
+    @property
+    def may_lock_tables(self) -> bool:
+        """Whether the captured tables may be locked where the global lock is refused."""
+        return self.mode != "minimal_percona_no_table_locks"
+
+    def right(self, variables: Mapping[str, str]) -> str | None:
+        """Return what the global lock takes; None where the server gives it to nobody.
+
+        Args:
+            variables: the server's `LOCK_VARIABLES`, by names in lower case.
+        """
+        if self.is_perconas:
+            # https://docs.percona.com/percona-server/8.0/backup-locks.html; other servers do not know the statement
+            is_percona = "percona" in variables.get("version_comment", "").lower()
+            return None if not is_percona else "RELOAD" if variables.get("version", "").startswith("5.") else "BACKUP_ADMIN"
+        is_rds = "rdsdb" in variables.get("basedir", "") or "aurora_version" in variables
+        return None if is_rds else "RELOAD"
+
+
+#: By which a server tells whether it gives the global lock to anybody.
+LOCK_VARIABLES: Final = ("version", "version_comment", "basedir", "aurora_version")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLocks:
+    """The rights that a snapshot's locks still take.
+
+    Attributes:
+        everywhere: to be granted on `*.*`.
+        tables: those on which `LOCK TABLES` is to be granted.
+        may_lock: whether the user may lock every captured table already.
+    """
+
+    everywhere: tuple[str, ...] = ()
+    tables: tuple[TableId, ...] = ()
+    may_lock: bool = True
+
+    def __bool__(self) -> bool:
+        return bool(self.everywhere or self.tables)
+
+    @property
+    def advice(self) -> str:
+        """What else helps, in place of the rights."""
+        if self.may_lock and self.everywhere == ("RELOAD",):
+            return "Or set snapshot.locking.fallback=lock: the user may lock the tables without flushing them."
+        return "Or set snapshot.locking.mode=none where no table changes its structure during the snapshot."
+
+
+def missing_locks(grants: Grants, tables: Sequence[TableId], locking: Locking, right: str | None) -> MissingLocks:
+    """Return which rights a snapshot lacks to lock everything, or the captured tables in place of that; a start that is refused the global
+    lock asks this, too.
+
+    `FLUSH TABLES … WITH READ LOCK` takes `LOCK TABLES` on each table, and `RELOAD` or `FLUSH_TABLES`.
+
+    Args:
+        right: what the global lock takes; None where the server gives it to nobody.
+    """
+    if locking.mode == "none" or (right is not None and grants.has(right)):
+        return MissingLocks()
+    unlocked = tuple(table for table in tables if not grants.has("LOCK TABLES", table))
+    flush = ("RELOAD",) if locking.flushes and not grants.has("RELOAD") else ()
+    may_lock = bool(tables) and not unlocked
+    if locking.may_lock_tables and may_lock and not flush:
+        return MissingLocks()
+    if right is not None:
+        return MissingLocks((right,), (), may_lock and locking.may_lock_tables)
+    return MissingLocks(flush, unlocked, may_lock) if locking.may_lock_tables else MissingLocks()
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a configuration asks of the server."""
+    """What a configuration asks of the server.
+
+    Attributes:
+        reads: whether the first start reads rows.
+        locking: how the first start locks, which is also for reading structures; None where it reads neither.
+    """
 
     server_id: int
     streams: bool = True
     reads: bool = True
-    locks: bool = True
+    locking: Locking | None = Locking()
     read_only: bool = False
     accepts_minimal: bool = False
     deletes_windows: bool = False
@@ -267,38 +363,67 @@ def grant_findings(facts: Facts, wanted: Wanted) -> Iterator[Finding]:
         pairs = (("REPLICATION SLAVE", "REPLICATION SLAVE"), ("REPLICATION CLIENT", client))
         everywhere += [shown for right, shown in pairs if not facts.grants.has(right)]
     tables = [table.id for table in facts.tables]
-    may_lock = bool(tables) and all(facts.grants.has("LOCK TABLES", table) for table in tables)
-    if wanted.reads and wanted.locks and not may_lock and not facts.grants.has("RELOAD"):
-        everywhere.append("RELOAD")
-    unread = [table for table in tables if wanted.reads and not facts.grants.has("SELECT", table)]
-    statements = [f"GRANT {', '.join(everywhere)} ON *.* TO {facts.user};"] if everywhere else []
-    unseen = [*unread, *facts.invisible]
-    databases = dict.fromkeys(table.schema for table in unseen)
-    statements += [f"GRANT SELECT ON {quote_name(database)}.* TO {facts.user};" for database in databases]
+    locks = MissingLocks()
+    if wanted.locking is not None:
+        right = facts.lock_right(wanted.locking)
+        locks = missing_locks(facts.grants, tables, wanted.locking, right)
+        if right is None and not wanted.locking.may_lock_tables:
+            yield backup_lock_unknown()
+    everywhere += locks.everywhere
+    unread = [*(table for table in tables if wanted.reads and not facts.grants.has("SELECT", table)), *facts.invisible]
+    statements = _grants(facts.user, everywhere, unread, locks.tables)
     if not statements:
         return
-    lacks = [*everywhere, *([f"SELECT on {_listed(unseen)}"] if unseen else [])]
+    lacks = [
+        *everywhere,
+        *(f"{right} on {_listed(on)}" for right, on in (("SELECT", unread), ("LOCK TABLES", locks.tables)) if on),
+    ]
     yield Finding(
         "mysql.grants",
         f"The user {facts.user} lacks {', '.join(lacks)}{' (or these do not exist)' if facts.invisible else ''}.",
         "The snapshot reads the tables, for which it locks them for a moment, and the stream reads the log.",
         Person.DBA,
         _ADMIN,
-        tuple(statements),
+        statements,
+        locks.advice if locks and not unread and everywhere == list(locks.everywhere) else "",
     )
 
 
-def lock_tables_missing() -> Finding:
-    """Return the finding that tables cannot be locked in place of everything; a start's, too."""
+def _grants(user: str, everywhere: Sequence[str], read: Sequence[TableId], locked: Sequence[TableId]) -> tuple[str, ...]:
+    """Return one statement for the server, and one for each database."""
+    rights: dict[str, list[str]] = {}
+    for right, tables in (("SELECT", read), ("LOCK TABLES", locked)):
+        for database in dict.fromkeys(table.schema for table in tables):
+            rights.setdefault(database, []).append(right)
+    of_databases = (f"GRANT {', '.join(names)} ON {quote_name(database)}.* TO {user};" for database, names in rights.items())
+    return (*([f"GRANT {', '.join(everywhere)} ON *.* TO {user};"] if everywhere else []), *of_databases)
+
+
+def locks_refused(user: str, missing: MissingLocks) -> Finding:
+    """Return the finding with which a start ends that can lock neither everything nor the captured tables."""
     return Finding(
         "mysql.lock_tables",
-        "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing concurrent writes to "
+        "User does not have the RELOAD privilege (or FLUSH_TABLES) with which tables are flushed before they are locked, and "
+        "snapshot.locking.fallback asks for that."
+        if missing.may_lock
+        else "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing concurrent writes to "
         "tables.",
         "The snapshot cannot begin.",
         Person.DBA,
         _ADMIN,
-        advice="Grant RELOAD on *.*, or LOCK TABLES on the databases, to the user. Or set snapshot.locking.mode=none where no "
-        "table changes its structure meanwhile.",
+        _grants(user, missing.everywhere, (), missing.tables),
+        missing.advice,
+    )
+
+
+def backup_lock_unknown() -> Finding:
+    """Return the finding that only Percona Server has the lock of `minimal_percona_no_table_locks`."""
+    return Finding(
+        "mysql.locking_mode",
+        "The server is no Percona Server, so that it does not know the lock of snapshot.locking.mode=minimal_percona_no_table_locks.",
+        "The snapshot cannot begin.",
+        Person.YOU,
+        advice="Set snapshot.locking.mode=minimal.",
     )
 
 

@@ -17,16 +17,17 @@ from connectors.engine.facts import LIMIT_SECONDS, clock_findings
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql.checks import Facts, Grants, HistoryFacts, TableFacts, Wanted, all_findings, connection_finding
+from connectors.mysql.checks import LOCK_VARIABLES, Facts, Grants, HistoryFacts, TableFacts, Wanted, all_findings, connection_finding
 from connectors.mysql.config.config import MySqlConfig, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, quote_literal
+from connectors.mysql.server.locks import locking_of
 from offsets.schema_history import KafkaSchemaHistory
 
 _VARIABLES = (
     "log_bin", "binlog_format", "binlog_row_image", "binlog_expire_logs_seconds", "expire_logs_days", "gtid_mode", "server_id",
-    "log_replica_updates", "log_slave_updates", "version",
+    "log_replica_updates", "log_slave_updates", *LOCK_VARIABLES,
 )  # fmt: skip
 #: An entry of a list of tables that is a name and no pattern: dots may be escaped.
 _NAME = re.compile(r"([\w$-]+)\\?\.([\w$-]+)|([\w$-]+)\[\.\]([\w$-]+)")
@@ -77,7 +78,7 @@ def _wanted(config: MySqlConfig) -> Wanted:
         config.server_id,
         streams=mode.streams,
         reads=mode.reads_data(StoredPosition.NONE),
-        locks=config.choice("snapshot.locking.mode", "minimal") != "none",
+        locking=locking_of(config) if mode.reads_schema(StoredPosition.NONE) else None,
         read_only=config.read_only,
         accepts_minimal=config.choice("binlog.row.image.minimal") == "accept",
         deletes_windows=config.deletes_close_windows,
@@ -86,17 +87,14 @@ def _wanted(config: MySqlConfig) -> Wanted:
 
 def read_facts(connection: Connection, config: MySqlConfig, *, is_running: bool) -> Facts:
     """Read everything that is checked. Raises ServerError."""
-    listed = ", ".join(quote_literal(name) for name in _VARIABLES)
-    variables = {name.lower(): value for name, value in connection.texts(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")}
+    variables = queries.global_variables(connection, _VARIABLES)
     version = variables.get("version", "")
     is_mariadb = "mariadb" in version.lower()
-    ((account,),) = connection.texts("SELECT CURRENT_USER()")
-    name, _, host = account.rpartition("@")
     every = queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
     tables = [id_ for id_ in every if _is_captured(config, id_)]
     replicas = _answer(connection, "SHOW REPLICAS", "SHOW SLAVE HOSTS")
     return Facts(
-        user=f"{quote_literal(name)}@{quote_literal(host)}",
+        user=queries.current_account(connection),
         is_mariadb=is_mariadb,
         version=version,
         variables=variables,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect_py.api import Diagnosis, Finding, Person
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.checks import Facts, Grants, Wanted, all_findings
+from connectors.mysql.checks import Facts, Grants, Locking, TableFacts, Wanted, all_findings
 from connectors.mysql.doctor import diagnose
 from tests.fix_kafka import Kafka
 from tests.mysql_task import mysql_source
@@ -217,11 +217,18 @@ def test_rds_says_how_long_it_keeps_the_log(place: Place) -> None:
     )
     try:
         found = place.look()
-        assert checks(found) == ["mysql.rds_retention"]
+        assert checks(found) == ["mysql.rds_retention", "mysql.grants"]
         assert found.findings[0].statements == ("CALL mysql.rds_set_configuration('binlog retention hours', 168);",)
+        # RDS gives nobody the global lock
+        assert found.findings[1].statements == (f"GRANT LOCK TABLES ON `{place.database}`.* TO '{place.user}'@'%';",)
+        place.repair(found.findings[1:])
+        assert checks(place.look()) == ["mysql.rds_retention"]
     finally:
         place.run("DROP TABLE mysql.rds_configuration")
 
+
+RDS = {"basedir": "/rdsdbbin/mysql/"}
+PERCONA = {"version_comment": "Percona Server (GPL), Release 1"}
 
 # -- what a running server cannot be made to be ----------------------------------------------------------------------------------------
 
@@ -241,6 +248,37 @@ def test_servers_without_log_or_gtids_are_found() -> None:
     assert found(Wanted(8), is_replica=True, log_replica_updates="OFF") == ["mysql.log_replica_updates"]
     assert found(Wanted(7)) == ["mysql.server_id"]
     assert found(Wanted(8, accepts_minimal=True), binlog_row_image="MINIMAL") == []
+
+
+@pytest.mark.parametrize(
+    ("rights", "locking", "variables", "statements"),
+    [
+        ("RELOAD", Locking(), {}, ()),
+        ("FLUSH_TABLES", Locking(), {}, ()),
+        ("LOCK TABLES", Locking(), {}, ("GRANT RELOAD ON *.* TO 'app'@'%';",)),
+        ("LOCK TABLES", Locking(flushes=False), {}, ()),
+        ("LOCK TABLES, RELOAD", Locking(), RDS, ()),
+        ("LOCK TABLES", Locking(flushes=False), RDS, ()),
+        ("RELOAD", Locking(), RDS, ("GRANT LOCK TABLES ON `shop`.* TO 'app'@'%';",)),
+        ("LOCK TABLES", Locking(), RDS, ("GRANT RELOAD ON *.* TO 'app'@'%';",)),
+        ("USAGE", Locking(), RDS, ("GRANT RELOAD ON *.* TO 'app'@'%';", "GRANT LOCK TABLES ON `shop`.* TO 'app'@'%';")),
+        ("USAGE", Locking("none"), {}, ()),
+        ("USAGE", Locking("extended"), {}, ("GRANT RELOAD ON *.* TO 'app'@'%';",)),
+        ("RELOAD", Locking("minimal_percona"), PERCONA, ("GRANT BACKUP_ADMIN ON *.* TO 'app'@'%';",)),
+        ("BACKUP_ADMIN", Locking("minimal_percona_no_table_locks"), PERCONA, ()),
+        ("LOCK TABLES, RELOAD", Locking("minimal_percona"), {}, ()),
+        ("LOCK TABLES, RELOAD", Locking("minimal_percona_no_table_locks"), {}, None),
+    ],
+)
+def test_the_rights_of_each_way_to_lock(
+    rights: str, locking: Locking, variables: dict[str, str], statements: tuple[str, ...] | None
+) -> None:
+    grants = Grants.parse([f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, {rights} ON *.* TO `app`@`%`"])
+    usual = {"log_bin": "ON", "binlog_format": "ROW", "server_id": "7", "version": "8.4.0", **variables}
+    facts = Facts("'app'@'%'", False, "8.4.0", usual, grants, [TableFacts(TableId("shop", "a"))])
+    found = all_findings(facts, Wanted(8, locking=locking))
+    assert [finding.check for finding in found] == (["mysql.locking_mode"] if statements is None else ["mysql.grants"] * bool(statements))
+    assert statements is None or tuple(text for finding in found for text in finding.statements) == statements
 
 
 def test_grants_are_read_by_place_pattern_and_column() -> None:

@@ -14,7 +14,7 @@ import pytest
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.process import wait_until
 from connect_py.errors import FatalTaskError
-from connectors.mysql.errors import ServerError
+from connectors.mysql.doctor import diagnose
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source
 
@@ -41,12 +41,16 @@ class Place:
         return tuple(map(int, self.cursor.fetchone()[0].split("-")[0].split(".")))
 
     def task(self, rights: str, **more: str) -> DirectMySqlTask:
+        """The task of a new user with these rights."""
+        return DirectMySqlTask(self.config(rights, **more))
+
+    def config(self, rights: str, **more: str) -> dict[str, str]:
         user = f"u_{uuid.uuid4().hex[:8]}"
         self.cursor.execute(f"CREATE USER {user} IDENTIFIED BY 'secret'")
         self.users.append(user)
         self.cursor.execute(f"GRANT {rights} ON *.* TO {user}")
         config = mysql_source(self.mysql, self.kafka.bootstrap, self.database, **more)
-        return DirectMySqlTask({**config, "database.user": user, "database.password": "secret"})
+        return {**config, "database.user": user, "database.password": "secret"}
 
 
 @pytest.fixture
@@ -151,14 +155,30 @@ def test_a_percona_mode_without_table_locks_says_what_is_missing(place: Place) -
         await_streaming(task)
 
 
-def test_without_the_fallback_a_user_who_may_not_flush_fails_as_with_the_reference(place: Place) -> None:
-    with place.task(f"{RIGHTS}, LOCK TABLES") as task, pytest.raises(ServerError, match="Access denied"):
+@pytest.mark.parametrize(
+    ("rights", "lacks"),
+    [
+        ("LOCK TABLES", "User does not have the RELOAD privilege .* snapshot.locking.fallback=lock"),
+        ("SELECT", "User does not have the 'LOCK TABLES' privilege"),
+    ],
+)
+def test_a_start_without_locks_says_what_the_doctor_says_and_the_statement_is_enough(place: Place, rights: str, lacks: str) -> None:
+    config = place.config(f"{RIGHTS}, {rights}")
+    (finding,) = diagnose(config, "mysql", is_running=False).findings
+    with DirectMySqlTask(config) as task, pytest.raises(FatalTaskError, match=lacks) as refused:
         await_streaming(task)
+    assert finding.check == "mysql.grants" and finding.remedy in str(refused.value)
+    for statement in finding.statements:
+        place.cursor.execute(statement)
+    assert diagnose(config, "mysql", is_running=False).findings == []
+    with DirectMySqlTask(config) as mended:
+        await_streaming(mended)
 
 
-def test_a_user_who_may_lock_nothing_is_told_the_right_that_is_missing(place: Place) -> None:
-    with place.task(RIGHTS) as task, pytest.raises(FatalTaskError, match="User does not have the 'LOCK TABLES' privilege"):
-        await_streaming(task)
+def test_a_lock_of_tables_alone_is_enough_with_the_fallback(place: Place) -> None:
+    """What starts then is among the cases above."""
+    config = place.config(f"{RIGHTS}, LOCK TABLES", snapshot_locking_fallback="lock")
+    assert diagnose(config, "mysql", is_running=False).findings == []
 
 
 @pytest.mark.parametrize("rights", ["RELOAD", "LOCK TABLES"])

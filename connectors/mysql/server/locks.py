@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from connect_py.errors import FatalTaskError, RetriableError
 from connectors.engine.relational.tables import TableId
 from connectors.mysql import errors
-from connectors.mysql.checks import lock_tables_missing
+from connectors.mysql.checks import LOCK_VARIABLES, Grants, Locking, backup_lock_unknown, locks_refused, missing_locks
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import quote_name
@@ -64,6 +64,11 @@ _LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WI
 _PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
 
 
+def locking_of(config: MySqlConfig) -> Locking:
+    """Return how a configuration locks."""
+    return Locking(config.choice("snapshot.locking.mode", "minimal"), config.choice("snapshot.locking.fallback", "flush") != "lock")
+
+
 class SnapshotLocks:
     """The locks of one session, in the order `acquire`, `begin`, `structures_read`, `hand_over`, `rows_read`. Every method raises
     ServerError.
@@ -75,7 +80,8 @@ class SnapshotLocks:
     def __init__(self, connection: Connection, config: MySqlConfig) -> None:
         self._connection = connection
         self._config = config
-        self._mode = config.choice("snapshot.locking.mode", "minimal")
+        self._locking = locking_of(config)
+        self._mode = self._locking.mode
         self._is_held = False
         self.with_tables = False
 
@@ -94,14 +100,14 @@ class SnapshotLocks:
         except LostConnectionError:
             raise
         except ServerError as error:
-            if self._mode == "minimal_percona_no_table_locks":
+            if not self._locking.may_lock_tables:
                 raise FatalTaskError(
                     "Cannot perform two-phase schema snapshot because global read lock was not acquired and table locks are not allowed in "
-                    "*_no_table_locks mode."
+                    f"*_no_table_locks mode. Nothing was read. {self._percona_remedy()}"
                 ) from error
             log.info("The server refuses the global read lock, the captured tables are locked in its place: %s", error)
             self.with_tables = True
-            self._lock_tables(captured)
+            self._lock_tables(captured, error)
 
     def begin(self) -> None:
         """Begin the transaction that reads, once the position is known: a lock that lets others commit (Percona's) or none must not let
@@ -149,11 +155,18 @@ class SnapshotLocks:
             self._connection.execute("UNLOCK TABLES")
         self._is_held = False
 
-    def _lock_tables(self, captured: Sequence[TableId]) -> None:
-        """Lock the captured tables instead of everything (`MySqlSnapshotLockProvider`)."""
-        grants = [row[0].upper() for row in self._connection.texts("SHOW GRANTS FOR CURRENT_USER")]
-        if not any("ALL" in grant or "LOCK TABLES" in grant or "FLUSH_TABLES" in grant for grant in grants):
-            raise FatalTaskError(lock_tables_missing().refusal("Nothing was read."))
+    def _lock_tables(self, captured: Sequence[TableId], refusal: ServerError) -> None:
+        """Lock the captured tables instead of everything (`MySqlSnapshotLockProvider`).
+
+        Raises:
+            FatalTaskError: the user may not.
+        """
+        grants, right = self._grants(), self._right()
+        # who has the right and is refused is so by the server, whatever is granted
+        missing = missing_locks(grants, captured, self._locking, None if right is not None and grants.has(right) else right)
+        if missing:
+            refused = locks_refused(queries.current_account(self._connection), missing)
+            raise FatalTaskError(refused.refusal("Nothing was read.")) from refusal
         if not captured:
             return
         names = [quote_name(table.schema, table.table) for table in captured]
@@ -162,14 +175,21 @@ class SnapshotLocks:
         except LostConnectionError:
             raise
         except ServerError as error:
-            if error.code not in errors.DENIED:
-                raise
-            if self._config.choice("snapshot.locking.fallback", "flush") != "lock":
-                log.error("Tables cannot be flushed and locked. Grant RELOAD or FLUSH_TABLES, or set snapshot.locking.fallback=lock")
+            if error.code not in errors.DENIED or self._locking.flushes:
                 raise
             # for tables of InnoDB the lock does the same, without closing them first
             log.info("The server refuses to flush the tables, they are locked without that: %s", error)
             self._connection.execute(f"LOCK TABLES {', '.join(f'{name} READ' for name in names)}")
+
+    def _grants(self) -> Grants:
+        return Grants.parse([row[0] for row in self._connection.texts("SHOW GRANTS")])
+
+    def _right(self) -> str | None:
+        return self._locking.right(queries.global_variables(self._connection, LOCK_VARIABLES))
+
+    def _percona_remedy(self) -> str:
+        right = self._right()
+        return backup_lock_unknown().remedy if right is None else f"Grant {right} on *.* to {queries.current_account(self._connection)}."
 
 
 def _have_transactions(connection: Connection, tables: Sequence[TableId]) -> bool:

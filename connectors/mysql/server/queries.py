@@ -93,6 +93,19 @@ def variable(connection: Connection, name: str) -> str:
     return rows[0][1] if rows else ""
 
 
+def global_variables(connection: Connection, names: Sequence[str]) -> dict[str, str]:
+    """Return those of these global variables that the server knows, by names in lower case. Raises ServerError."""
+    listed = ", ".join(map(quote_literal, names))
+    return {name.lower(): value for name, value in connection.texts(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")}
+
+
+def current_account(connection: Connection) -> str:
+    """Return the account by which the server knows the user, as statements name it: ``'app'@'%'``. Raises ServerError."""
+    ((account,),) = connection.texts("SELECT CURRENT_USER()")
+    name, _, host = account.rpartition("@")
+    return f"{quote_literal(name)}@{quote_literal(host)}"
+
+
 def lower_case_table_names(connection: Connection) -> int:
     """Return the server's ``lower_case_table_names``. Raises ServerError."""
     text = variable(connection, "lower_case_table_names")
