@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.process import free_port
 from tests.waiting import eventually
 
 
@@ -74,6 +76,57 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         return
     broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), print)
     yield Kafka(broker.bootstrap)
+    broker.stop()
+
+
+#: A second listener with logins, which may do nothing but what ACLs allow; who comes by the first may do everything.
+_GUARDED = """
+listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},GUARDED://{address}
+advertised.listeners=PLAINTEXT://127.0.0.1:{{port}},GUARDED://{address}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.guarded.plain.sasl.jaas.config={module} required {logins};
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+"""
+_PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@dataclass(frozen=True)
+class GuardedKafka:
+    """A broker with ACLs (StandardAuthorizer).
+
+    Attributes:
+        bootstrap: of the listener on which everybody may do everything.
+        guarded: of the listener with logins.
+    """
+
+    bootstrap: str
+    guarded: str
+
+    def login(self, user: str, prefix: str = "", password: str | None = None) -> dict[str, str]:
+        """Java client properties of one of `USERS`, whose passwords are `PASSWORD-<user>`."""
+        secret = f"{self.PASSWORD}-{user}" if password is None else password
+        properties = {
+            "bootstrap.servers": self.guarded,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{_PLAIN_LOGIN} required username="{user}" password="{secret}";',
+        }
+        return {prefix + name: value for name, value in properties.items()}
+
+    USERS: ClassVar[Sequence[str]] = ("worker", "writer", "reader")
+    PASSWORD: ClassVar[str] = "battery-staple"
+
+
+@pytest.fixture(scope="session")
+def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
+    """A broker whose users need rights."""
+    address = f"127.0.0.1:{free_port()}"
+    logins = " ".join(f'user_{user}="{GuardedKafka.PASSWORD}-{user}"' for user in GuardedKafka.USERS)
+    more = _GUARDED.format(address=address, module=_PLAIN_LOGIN, logins=logins)
+    broker = KafkaBroker(tmp_path_factory.mktemp("guarded"), print, more)
+    yield GuardedKafka(broker.bootstrap, address)
     broker.stop()
 
 

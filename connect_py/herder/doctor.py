@@ -62,7 +62,7 @@ def diagnose(
         resolved = (variables or Resolver()).resolve(written, owner=None)
     except ConfigError as error:
         return Diagnosis([_variables_finding(str(error))], unseen=["Nothing but the configuration: its variables have no values."])
-    secrets = {*resolved.secrets, *secrets_of(plugins, resolved.values)}
+    secrets = {*resolved.secrets, *secrets_of(plugins, resolved.values), *secret_values(worker or {})}
     hide = _hider(written, resolved, secrets)
     with hiding(secrets):
         found = merged(_look(plugins, worker, written, resolved, deadline, is_running=is_running))

@@ -11,10 +11,11 @@ from connect_py.api import Connector, SinkConnector
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.doctor import Diagnosis, Finding, Person
 from connect_py.errors import ConfigError, RetriableError
-from connect_py.kafka import checks
+from connect_py.herder.kafka_rights import KafkaRights
+from connect_py.kafka import acl, checks
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.checks import TopicFacts
-from connect_py.kafka.client import internal_properties
+from connect_py.kafka.client import internal_properties, source_producer_properties
 from connect_py.task.topics import topic_groups
 
 #: What one request may take.
@@ -56,24 +57,41 @@ class KafkaDoctor:
         except ConfigError as error:
             return Diagnosis([_unreached(str(error))], unseen=[f"{at}: {error}"])
         except RetriableError as error:
-            return Diagnosis([_unreached(f"No Kafka broker answered at {self._servers}.")], unseen=[f"{at}: {error}"])
-        findings = self._internal(self._admin)
-        if self._connector is not None and issubclass(self._connector, SinkConnector):
+            reason = self._admin.refused_login() if self._admin is not None else None
+            finding = _unreached(f"No Kafka broker answered at {self._servers}.")
+            if reason is not None:
+                finding = acl.login_finding(["the worker"], self._servers, reason)
+            return Diagnosis([finding], unseen=[f"{at}: {reason or error}"])
+        rights, own = KafkaRights(self._seconds), self._own_topics()
+        if "group.id" in self._worker:
+            rights.of_worker(self._worker, list(own.values()))
+        is_sink = self._connector is not None and issubclass(self._connector, SinkConnector)
+        if is_sink:
+            rights.of_sink(self._worker, self._name, self._config)
+        allowed = rights.diagnosis()
+        findings = [*self._internal(self._admin, own), *allowed.findings]
+        if is_sink:
             names = parse_value("topics", self._config.get("topics", ""), ConfigType.LIST)
-            existing = self._admin.describe_topics(names)
-            findings += checks.missing_sink_topics([name for name in names if name not in existing], self._servers)
-        return Diagnosis(findings, looked_at=[f"{at}, brokers: {self._brokers}"])
+            findings += checks.missing_sink_topics(rights.missing_topics("the consumer", names), self._servers)
+        return Diagnosis(findings, looked_at=[f"{at}, brokers: {self._brokers}"], unseen=allowed.unseen)
 
-    def _internal(self, admin: KafkaAdmin) -> list[Finding]:
+    @property
+    def _name(self) -> str:
+        return self._config.get("name", "")
+
+    def _own_topics(self) -> dict[checks.TopicRole, str]:
         if "group.id" not in self._worker:  # a standalone worker has no topics of its own
-            return []
+            return {}
         named = {role: self._worker.get(f"{role.prefix}topic", "").strip() for role in (checks.CONFIGS, checks.OFFSETS, checks.STATUSES)}
-        facts = self._facts(admin, [name for name in named.values() if name])
+        return {role: name for role, name in named.items() if name}
+
+    def _internal(self, admin: KafkaAdmin, named: Mapping[checks.TopicRole, str]) -> list[Finding]:
+        facts, missing = self._facts(admin, list(named.values()))
         findings: list[Finding] = []
         for role, name in named.items():
             if name in facts:
                 findings += checks.internal_topic_findings(role, name, facts[name], self._servers)
-            elif name:
+            elif name in missing:
                 text = self._worker.get(f"{role.prefix}replication.factor", "").strip() or "3"
                 replication = int(text) if text.lstrip("-").isdigit() else -1
                 findings += checks.missing_internal_topic_findings(role, name, replication, self._brokers)
@@ -82,19 +100,14 @@ class KafkaDoctor:
     def topics(self, names: Sequence[str]) -> Diagnosis:
         """Look at the topics that a source will write to. Raises RetriableError, ConfigError."""
         assert self._admin is not None
-        facts = self._facts(self._admin, names)
-        producer = {
-            **{name.removeprefix("producer."): value for name, value in self._worker.items() if name.startswith("producer.")},
-            **{
-                name.removeprefix("producer.override."): value
-                for name, value in self._config.items()
-                if name.startswith("producer.override.")
-            },
-        }
+        rights = KafkaRights(self._seconds)
+        rights.of_source(self._worker, self._name, self._config, names)
+        allowed = rights.diagnosis()
+        facts, missing = self._facts(self._admin, names)
+        producer = source_producer_properties(self._worker, self._name, 0, self._config)
         size = producer.get("max.request.size", "")
         largest = int(size) if size.isdigit() else checks.MAX_REQUEST_BYTES
         findings = [finding for name, topic in facts.items() for finding in checks.data_topic_findings(name, topic, self._servers, largest)]
-        missing = [name for name in names if name not in facts]
         if missing:
             creates = self._worker.get("topic.creation.enable", "true").strip().lower() == "true"
             groups = topic_groups(self._config) if creates else []
@@ -104,12 +117,16 @@ class KafkaDoctor:
             answer = self._admin.broker_settings().get("auto.create.topics.enable")
             auto_creates = None if answer is None else answer.lower() == "true"
             findings += checks.missing_topic_findings(missing, self._brokers, replication=replication, auto_creates=auto_creates)
-        return Diagnosis(findings, looked_at=[f"Topics of the connector: {len(facts)} exist, {len(missing)} do not"])
+        seen = [f"Topics of the connector: {len(facts)} exist, {len(missing)} do not"]
+        return Diagnosis([*findings, *allowed.findings], looked_at=seen, unseen=allowed.unseen)
 
-    def _facts(self, admin: KafkaAdmin, names: Sequence[str]) -> dict[str, TopicFacts]:
-        layouts = admin.topic_layouts(names)
+    def _facts(self, admin: KafkaAdmin, names: Sequence[str]) -> tuple[dict[str, TopicFacts], list[str]]:
+        """Return the facts of topics, and those that do not exist. What the worker may not see is in neither."""
+        allowed = admin.allowed_on_topics(names)
+        layouts = admin.topic_layouts([name for name, operations in allowed.items() if operations != frozenset()])
         settings = admin.settings_of_topics(list(layouts))
-        return {name: TopicFacts(partitions, replicas, settings.get(name, {})) for name, (partitions, replicas) in layouts.items()}
+        facts = {name: TopicFacts(partitions, replicas, settings.get(name, {})) for name, (partitions, replicas) in layouts.items()}
+        return facts, [name for name in names if name not in allowed]
 
 
 def _unreached(text: str) -> Finding:

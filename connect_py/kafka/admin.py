@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as _TopicPartition
@@ -33,7 +33,10 @@ _MOVING = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
     }
 )
-_NOT_ALLOWED = frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION})
+_DENIED = frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED})
+_NOT_ALLOWED = _DENIED | {KafkaError.UNSUPPORTED_VERSION}
+#: What a client says of a login that no broker takes, or of a broker that it does not trust.
+_NO_LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
 _NO_ANSWER = frozenset({KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT})
@@ -43,6 +46,11 @@ LEADER_WAIT_SECONDS = 0.02
 #: One attempt at a request that can be repeated. What a dying broker took is never answered, and a client that saw a group's coordinator
 #: die was seen to wait for it after the broker was back, where a new client found it at once.
 ATTEMPT_SECONDS = 5.0
+
+
+def _operations(answer: Any) -> frozenset[str] | None:
+    """Return the operations that an answer names; None where it names none: a login that gets an answer may describe at least."""
+    return None if not answer.authorized_operations else frozenset(each.name for each in answer.authorized_operations)
 
 
 class ReplicationError(RetriableError):
@@ -70,6 +78,9 @@ class KafkaAdmin:
         config = librdkafka_config(properties, ClientKind.ADMIN)
         # what goes wrong is raised by the call that it concerns; librdkafka's own lines would only repeat it on stderr
         config["log_level"] = 2
+        problems: list[KafkaError] = []  # of this list, so that nothing but this object keeps the client
+        config["error_cb"] = problems.append
+        self._problems = problems
         self._config = config
         try:
             self._client = AdminClient(config)
@@ -188,6 +199,58 @@ class KafkaAdmin:
             return found
 
         return self._repeat(f"read the settings of {kind.name.lower()} '{', '.join(names)}'", attempt)
+
+    # -- what this login may do
+
+    def refused_login(self) -> str | None:
+        """Return why brokers did not take this login, or this client did not trust them; None when they did, or did not answer at all."""
+        self._client.poll(0)
+        return next((error.str() for error in reversed(self._problems) if error.code() in _NO_LOGIN), None)
+
+    def allowed_on_topics(self, names: Iterable[str]) -> dict[str, frozenset[str] | None]:
+        """Return what this login may do on topics, by the names of `AclOperation`; None where brokers do not say (before Kafka 2.3).
+
+        A topic that may not even be described has an empty set, whether it exists or not; others that do not exist are left out.
+        """
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+
+        def attempt(seconds: float) -> dict[str, frozenset[str] | None]:
+            found: dict[str, frozenset[str] | None] = {}
+            asked = self._client.describe_topics(TopicCollection(wanted), include_authorized_operations=True, request_timeout=seconds)
+            for name, future in asked.items():
+                try:
+                    found[name] = _operations(future.result(seconds + 1))
+                except KafkaException as error:
+                    if error.args[0].code() in _DENIED:
+                        found[name] = frozenset()
+                    elif error.args[0].code() not in _MISSING:
+                        raise
+            return found
+
+        return self._repeat(f"ask what may be done on the topics {', '.join(wanted)}", attempt)
+
+    def creation_refused(self, names: Sequence[str]) -> list[str]:
+        """Return those topics that this login may not create. None is created: brokers only check the request."""
+        if not names:
+            return []
+
+        def attempt(seconds: float) -> list[str]:
+            topics = [NewTopic(name, num_partitions=-1, replication_factor=-1) for name in names]
+            asked = self._client.create_topics(topics, operation_timeout=seconds, request_timeout=seconds, validate_only=True)
+            refused = []
+            for name, future in asked.items():
+                try:
+                    future.result(seconds + 1)
+                except KafkaException as error:
+                    if error.args[0].code() in _NO_ANSWER:
+                        raise
+                    if error.args[0].code() in _DENIED:
+                        refused.append(name)
+            return refused
+
+        return self._repeat(f"ask whether topics may be created ({', '.join(names)})", attempt)
 
     # -- offsets of logs
 

@@ -26,6 +26,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.protocol.admin.groups import DescribeGroupsRequest
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest
 from kafka.protocol.consumer import HeartbeatRequest, LeaveGroupRequest
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
@@ -51,6 +52,9 @@ _ATTEMPT_SECONDS = 2.0
 #: How old the last answered heartbeat may be while this member waits for others, and how long one more may take.
 _SHOW_LIFE_SECONDS = 1.0
 _SHOW_LIFE_MS = 1000
+
+#: `AclOperation.READ`, a bit of what a login may do, and the number that stands for no answer (KIP-430).
+_READ, _NOT_SAID = 3, -(1 << 31)
 
 #: What does not pass by itself.
 _REFUSED = (errors.SaslAuthenticationFailedError, errors.UnsupportedSaslMechanismError)
@@ -203,6 +207,53 @@ class KafkaGroupClient:
         client, self._client, self._coordinator = self._client, None, None
         if client is not None:
             _close(client)
+
+
+def group_rights(
+    properties: Mapping[str, str], groups: Sequence[str], ids: Sequence[str], seconds: float
+) -> tuple[dict[str, bool | None], list[str]]:
+    """Ask what a login may do with groups and transactional ids.
+
+    Every broker is asked about every group: to ask where a group's coordinator is would create the topic of the groups on a cluster that
+    never had one.
+
+    Returns:
+        By group whether it may be joined, None where nobody says; and the ids that may not be used, as far as brokers say without using
+        them: those that may not be described.
+
+    Raises:
+        ConfigError: a property cannot be used.
+        RetriableError: no broker answered.
+    """
+    _quiet()
+    client = KafkaNetClient(**client_settings(properties))
+    manager, found, refused = client._manager, dict[str, bool | None].fromkeys(groups), list[str]()
+
+    async def ask() -> None:
+        deadline = time.monotonic() + seconds
+        for node in sorted(broker.node_id for broker in manager.cluster.brokers()) if groups else ():
+            request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=True, max_version=5)
+            answer = await manager.wait_for(manager.send(request, node_id=node), 1000 * (deadline - time.monotonic()))
+            for group in answer.groups:
+                if errors.for_code(group.error_code) is errors.GroupAuthorizationFailedError:
+                    found[group.group_id] = False
+                elif not group.error_code and group.authorized_operations != _NOT_SAID:
+                    found[group.group_id] = bool(group.authorized_operations & 1 << _READ)
+        if ids:  # any broker looks at rights before it looks for the id
+            request = DescribeTransactionsRequest(transactional_ids=list(ids))
+            answer = await manager.wait_for(manager.send(request), 1000 * (deadline - time.monotonic()))
+            denied = errors.TransactionalIdAuthorizationFailedError
+            refused.extend(each.transactional_id for each in answer.transaction_states if errors.for_code(each.error_code) is denied)
+
+    client._net.start()
+    try:
+        manager.bootstrap(1000 * seconds)
+        client._net.run(ask)
+    except errors.KafkaError as error:
+        raise RetriableError(f"Could not ask what may be done with groups within {seconds:g} s: {_text(error)}") from error
+    finally:
+        _close(client)
+    return found, refused
 
 
 class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from connect_py.api.doctor import Finding, Person
+from connect_py.kafka.acl import READ, WRITE, Login, TopicNeed, topic_findings
 from connectors.engine.relational.tables import TableId
 from connectors.mysql.errors import ServerError
 from connectors.mysql.model import quote_name
@@ -78,10 +79,17 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFacts:
-    """The topic of the schema history; `partitions` is None when it does not exist, `error` why it could not be looked at."""
+    """The topic of the schema history.
+
+    Attributes:
+        login: what the history's clients may do there; None where that could not be asked.
+        partitions: None when it does not exist, or may not be looked at.
+        error: why it could not be looked at.
+    """
 
     topic: str
     servers: str
+    login: Login | None = None
     partitions: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
@@ -510,6 +518,10 @@ def history_findings(history: HistoryFacts) -> Iterator[Finding]:
             "its security settings.",
         )
         return
+    if history.login is not None:
+        yield from topic_findings(
+            history.login, {name: TopicNeed((READ, WRITE), "Without its schema history the connector does not start.", creates=True)}
+        )
     if history.partitions is None:
         return
     if history.partitions != 1:

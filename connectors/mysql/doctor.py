@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from connect_py.api.doctor import Diagnosis
-from connect_py.errors import ConnectError
+from connect_py.errors import ConnectError, RetriableError
+from connect_py.kafka.acl import Login, principal
+from connect_py.kafka.admin import KafkaAdmin
 from connectors.engine.facts import LIMIT_SECONDS, clock_findings
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
@@ -171,10 +173,18 @@ def _history(config: MySqlConfig) -> HistoryFacts:
     client, topic = config.history_client, config.history_topic
     servers = client["bootstrap.servers"]
     try:
+        with contextlib.closing(KafkaAdmin(client, timeout=LIMIT_SECONDS)) as admin:
+            try:
+                allowed = admin.allowed_on_topics([topic])
+            except RetriableError as error:
+                return HistoryFacts(topic, servers, error=admin.refused_login() or str(error))
+            may_not_see = allowed.get(topic) == frozenset()
+            refused = admin.creation_refused([topic]) if may_not_see or topic not in allowed else []
+        login = Login(("the schema history",), principal(client), servers, allowed, uncreatable=frozenset(refused))
+        if may_not_see or topic not in allowed:
+            return HistoryFacts(topic, servers, login)
         with contextlib.closing(KafkaSchemaHistory(topic, client, admin_seconds=LIMIT_SECONDS)) as history:
-            if not history.exists():
-                return HistoryFacts(topic, servers)
             partitions, _, settings = history.describe()
     except ConnectError as error:
         return HistoryFacts(topic, servers, error=str(error))
-    return HistoryFacts(topic, servers, partitions, settings)
+    return HistoryFacts(topic, servers, login, partitions, settings)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api import Diagnosis
 from connect_py.errors import ConfigError
@@ -16,6 +14,7 @@ from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from offsets.topics import OFFSET_TOPIC
 from tests.fix_kafka import Kafka
+from tests.kafka_commands import run
 
 pytestmark = pytest.mark.services
 
@@ -28,21 +27,6 @@ def make(kafka: Kafka, name: str, partitions: int = 1, **settings: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     config = {key.replace("_", "."): value for key, value in settings.items()}
     admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
-
-
-def run(command: str) -> None:
-    """Do what kafka-configs.sh does, which takes a JVM."""
-    words = shlex.split(command)
-    assert words[0] == "kafka-configs.sh" and "--alter" in words
-
-    def after(option: str) -> str:
-        return words[words.index(option) + 1]
-
-    changes = [each.partition("=") for each in after("--add-config").split(",")]
-    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, _, value in changes]
-    resource = ConfigResource(ConfigResource.Type.TOPIC, after("--entity-name"), incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": after("--bootstrap-server")})
-    admin.incremental_alter_configs([resource])[resource].result(30)
 
 
 def test_faults_of_a_connectors_topics_are_mended_by_the_printed_commands(kafka: Kafka, tag: str) -> None:
