@@ -58,7 +58,7 @@ class SparkLakehouseSink(SinkConnector):
         return values
 
     def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
-        """Look at the machine's libraries, disk and warehouse. Raises ConfigError."""
+        """Look at the machine's libraries, disk and warehouse, at the catalog and at the bucket. Raises ConfigError."""
         return doctor.diagnose(config)
 
     def start(self, config: Mapping[str, str]) -> None:

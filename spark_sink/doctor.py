@@ -1,6 +1,6 @@
-"""The doctor of the lakehouse sink: what its machine lacks. The properties are a matter of validation.
+"""The doctor of the lakehouse sink: what its machine lacks, its catalog, and its bucket. The properties are a matter of validation.
 
-Catalogs and object stores are not looked at: only Spark can log in there as the sink will, and it takes seconds to start.
+Spark takes seconds to start, so that all is asked without it, each within some seconds, and at the same time.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from connect_py.api.doctor import Diagnosis, Finding, Person
+from connect_py.api.doctor import Diagnosis, Finding, Person, merged
 from connect_py.errors import ConfigError
-from spark_sink.config.sink_config import parse
+from spark_sink import catalog_doctor, s3_doctor
+from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.spark import jars
 
+#: What the catalog, and the bucket, may take to answer.
+LIMIT_SECONDS = 5.0
 #: What a batch of a few million rows spills; a full disk fails the task, and other programs of the machine with it.
 LEAST_FREE_BYTES = 2 << 30
 
@@ -31,18 +35,79 @@ class Facts:
         jars: where the sink's libraries have to be, and whether they are there; None where the configuration names its own.
         scratch: where Spark spills, and how many bytes are free there.
         warehouse: a warehouse on this machine, and whether it can be written to; None for another.
+        missing_jars: files that `lakehouse.spark.jars` names and that are not there.
+        renames_in_s3: whether a catalog of type hadoop, which commits by renaming a file, is in S3, which has no renaming.
     """
 
     missing: str | None
     jars: tuple[Path, bool] | None
     scratch: tuple[Path, int]
     warehouse: tuple[Path, bool] | None
+    missing_jars: tuple[str, ...] = ()
+    renames_in_s3: bool = False
 
 
-def diagnose(config: Mapping[str, str]) -> Diagnosis:
-    """Look at the machine on which this process runs. Raises ConfigError."""
-    facts = read_facts(config)
-    return Diagnosis(list(findings(facts)), looked_at=[f"The sink's machine: libraries, {facts.scratch[0]}"])
+def diagnose(config: Mapping[str, str], seconds: float = LIMIT_SECONDS) -> Diagnosis:
+    """Look at the machine on which this process runs, at the catalog and at the bucket.
+
+    Args:
+        seconds: what each of the last two may take.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    facts, parsed = read_facts(config), parse(config)
+    own = Diagnosis(list(findings(facts)), looked_at=[f"The sink's machine: libraries, {facts.scratch[0]}"])
+    with ThreadPoolExecutor(2, "doctor") as pool:
+        parts = [pool.submit(of_catalog, parsed, seconds), pool.submit(of_bucket, parsed, seconds)]
+        return merged([own, *(part.result() for part in parts)])
+
+
+def of_catalog(config: SinkConfig, seconds: float) -> Diagnosis:
+    """Look at the catalog, where that can be done without Spark."""
+    catalog = config.catalog
+    if config["format"] == "delta":
+        return Diagnosis()
+    if catalog_doctor.is_asked(catalog):
+        rest = catalog_doctor.read_rest(catalog, [] if config["tables.auto-create-enabled"] else _namespaces(config), seconds)
+        found = list(catalog_doctor.rest_findings(rest, config["catalog"]))
+        return _reached(found, f"The REST catalog at {rest.uri}", rest.status == 0)
+    if catalog.get("type") == "jdbc":
+        jdbc = catalog_doctor.read_jdbc(catalog, _local_jars(config), seconds)
+        if jdbc is not None:
+            at = f"The catalog's database at {jdbc.place}"
+            return _reached(list(catalog_doctor.jdbc_findings(jdbc)), at, bool(jdbc.refusal) and not jdbc.is_login)
+    return Diagnosis()
+
+
+def of_bucket(config: SinkConfig, seconds: float) -> Diagnosis:
+    """Look at the bucket of the tables, if they are in S3."""
+    bucket = s3_doctor.bucket_of(config, os.environ)
+    if bucket is None:
+        return Diagnosis()
+    answer = s3_doctor.ask(bucket, seconds)
+    return _reached(list(s3_doctor.findings(bucket, answer)), f"S3: {bucket.shown}", answer.status == 0)
+
+
+def _reached(found: list[Finding], what: str, is_silent: bool) -> Diagnosis:
+    return Diagnosis(found, unseen=[f"{what}: no answer"]) if is_silent else Diagnosis(found, looked_at=[what])
+
+
+def _namespaces(config: SinkConfig) -> list[str]:
+    """Return the namespaces that the configuration names."""
+    if config["tables.namespace"]:
+        return [config["tables.namespace"]]
+    named = [table.rpartition(".")[0] for table in config["tables"] or () if not config["tables.dynamic-enabled"]]
+    return list(dict.fromkeys(filter(None, named)))
+
+
+def _local_jars(config: SinkConfig) -> list[Path] | None:
+    """Return the sink's jars; None where some are elsewhere, or are still to be fetched."""
+    named = [_local(jar) for jar in config["spark.jars"] or ()]
+    if named:
+        return None if None in named else [jar for jar in named if jar is not None]
+    folder = jars.cached(jars.SINK_JARS, "spark-sink")
+    return sorted(folder.glob("*.jar")) if folder.is_dir() else None
 
 
 def read_facts(config: Mapping[str, str]) -> Facts:
@@ -62,6 +127,8 @@ def read_facts(config: Mapping[str, str]) -> Facts:
         None if parsed["spark.jars"] else (folder, folder.is_dir()),
         (scratch, shutil.disk_usage(_existing(scratch)).free),
         None if warehouse is None else (warehouse, os.access(_existing(warehouse), os.W_OK)),
+        tuple(jar for jar in parsed["spark.jars"] or () if (path := _local(jar)) is not None and "*" not in jar and not path.is_file()),
+        parsed.catalog.get("type") == "hadoop" and urlsplit(parsed.catalog.get("warehouse", "")).scheme in ("s3", "s3a", "s3n"),
     )
 
 
@@ -92,6 +159,14 @@ def findings(facts: Facts) -> Iterator[Finding]:
             advice="Or set lakehouse.spark.jars to your own.",
             severity="risk",
         )
+    if facts.missing_jars:
+        yield Finding(
+            "sink.jars.missing",
+            f"These jars are not on this machine: {', '.join(facts.missing_jars)}.",
+            "Spark does not start.",
+            Person.YOU,
+            advice="Correct lakehouse.spark.jars.",
+        )
     folder, free = facts.scratch
     if free < LEAST_FREE_BYTES:
         yield Finding(
@@ -109,4 +184,13 @@ def findings(facts: Facts) -> Iterator[Finding]:
             "No table can be created or changed.",
             Person.YOU,
             advice="Give the user that runs the worker the right to write there.",
+        )
+    if facts.renames_in_s3:
+        yield Finding(
+            "sink.catalog.hadoop",
+            "A catalog of type hadoop commits by renaming a file, and S3 cannot rename.",
+            "Two commits at the same time lose one of them, and nobody is told.",
+            Person.YOU,
+            advice="Use a catalog of another type: rest, jdbc or glue.",
+            severity="risk",
         )
