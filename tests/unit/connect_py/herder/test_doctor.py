@@ -11,7 +11,7 @@ import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, ConfigValue, Diagnosis, Finding, Person, SourceConnector, SourceTask
 from connect_py.api.doctor import merged
-from connect_py.app.commands.doctor import report, script
+from connect_py.app.commands.doctor import joined, report, script
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.errors import BadRequestError, ConnectError
@@ -175,3 +175,25 @@ def test_the_script_has_the_administrators_statements_and_the_rest_as_comments()
     lines = list(script(diagnosis(Diagnosis([RIGHT, SETTING], ["x"]))))
     assert [line for line in lines if line and not line.startswith("--")] == ["GRANT x;", "GRANT y;"]
     assert "-- Run as a superuser." in lines and not any("property" in line for line in lines)
+
+
+def test_answers_for_several_connectors_are_one() -> None:
+    def answer(*checks: str, unseen: tuple[str, ...] = ()) -> dict[str, Any]:
+        return {
+            "code": 3 if unseen else 1 if checks else 0,
+            "findings": [{"check": check, "what": "It is so."} for check in checks],
+            "looked_at": ["Kafka at b"],
+            "unseen": list(unseen),
+        }
+
+    found = joined([("", answer("worker.properties")), ("a", answer("kafka.retention", "mysql.log_bin")), ("b", answer("mysql.log_bin"))])
+    assert [(each["check"], each["what"]) for each in found["findings"]] == [
+        ("worker.properties", "It is so."),
+        ("kafka.retention", "It is so."),
+        ("mysql.log_bin", "a: It is so."),
+        ("mysql.log_bin", "b: It is so."),
+    ]
+    assert (found["looked_at"], found["code"]) == (["Kafka at b"], 1)
+    twice = joined([("a", answer("kafka.retention")), ("b", answer("kafka.retention", unseen=("b's server",)))])
+    assert (len(twice["findings"]), twice["unseen"], twice["code"]) == (1, ["b's server"], 3)
+    assert joined([("", answer()), ("a", answer("mysql.log_bin"))])["findings"][0]["what"] == "It is so."
