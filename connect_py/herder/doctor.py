@@ -159,7 +159,12 @@ def _configuration(
     own = {value.name for key, value in infos.configs if value.errors and key is not None and key.name in connector.config_def().keys}
     findings += [
         Finding(
-            "configuration.unknown", f"{warning.rstrip('.?')}{warning[-1:]}", "Nothing reads the property.", Person.YOU, severity="risk"
+            "configuration.unknown",
+            f"{warning.rstrip('.?')}{warning[-1:]}",
+            "Nothing reads the property.",
+            Person.YOU,
+            advice="Correct its name, or leave it out.",
+            severity="risk",
         )
         for warning in infos.warnings
     ]
