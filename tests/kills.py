@@ -1,6 +1,7 @@
 """kill -9 at random moments: what every database's test of it shares.
 
-Every change of the table `item` writes a line into a journal in the same transaction, and the journal is captured too.
+Every change of the table `item` writes a line into a journal in the same transaction. Triggers write it where `await_history` tests the
+topics (`connect_py.app.verify.history`); otherwise the test does, and the journal is captured too.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import random
 import signal
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +19,9 @@ from confluent_kafka import Message
 
 from connect_py.app.services.process import child_pids, wait_until
 from connect_py.app.services.worker import Worker
+from connect_py.app.verify.history.journal import JOURNAL
+from connect_py.app.verify.history.records import History, Promise
+from connect_py.app.verify.history.run import Plan, summary, verify_history
 from tests.fix_kafka import Kafka
 from tests.folding import fold, payload
 from tests.seeds import size
@@ -104,6 +108,33 @@ def changing(changes: Changes) -> Iterator[None]:
         yield
     finally:
         changes.finish()
+
+
+def await_history(
+    kafka: Kafka,
+    config: Mapping[str, str],
+    digest: dict[str, list[str]],
+    *,
+    journal: str = JOURNAL,
+    offsets_topic: str | None = None,
+    seconds: float = 120 + 10 * KILLS,
+    **promise: Any,
+) -> History:
+    """Wait until the topics are what the journal says, and nothing else is wrong with them."""
+    plan = Plan(
+        config=config,
+        kafka={"bootstrap.servers": kafka.bootstrap},
+        journal=journal,
+        sequence="version",
+        digest=digest,
+        offsets_topic=offsets_topic,
+        promise=Promise(**promise),
+        wait=seconds,
+    )
+    history, findings = verify_history(plan)
+    assert findings == [], summary(history, findings)
+    assert any(change.sequence > 1 for change in history.changes), "nothing changed"
+    return history
 
 
 def await_equal(kafka: Kafka, topic: str, wanted: dict[int, dict[str, Any]], seconds: float = 120 + 10 * KILLS) -> list[Message]:

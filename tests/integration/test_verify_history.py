@@ -1,0 +1,113 @@
+"""`connect-py verify --history` over a real journal and real topics: right as they are, and with a record that nobody has committed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from connect_py.app.cli import main
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
+from tests.fix_kafka import Kafka
+from tests.fix_postgres import postgres_source
+from tests.mysql_task import mysql_source
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+
+WORK = (
+    "INSERT INTO {table} (id, note) VALUES (4, 'é'), (5, NULL)",
+    "UPDATE {table} SET note = 'other' WHERE id < 3",
+    "DELETE FROM {table} WHERE id = 2",
+    "INSERT INTO {table} (id, note) VALUES (2, 'again')",
+    "UPDATE {table} SET id = 30 WHERE id = 3",
+)
+
+
+@dataclass
+class Table:
+    """A table, and how to change it."""
+
+    name: str
+    topic: str
+    journal: str
+    config: dict[str, str]
+    execute: Callable[[str], Any]
+
+
+@pytest.fixture
+def postgres_table(postgres: PostgresAddress, database: str, tag: str) -> Iterator[Table]:
+    with postgres.connect(database) as connection:
+        connection.autocommit = True
+        connection.execute("CREATE TABLE item (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1, note text)")
+        config = postgres_source(postgres, database, tag, table_include_list="public.item", tombstones_on_delete="true")
+        yield Table("public.item", f"pg_{tag}.public.item", "connect_py_journal", config, connection.execute)
+
+
+@pytest.fixture
+def mysql_table(mysql: MySqlAddress, kafka: Kafka) -> Iterator[Table]:
+    name = f"history_{uuid.uuid4().hex[:8]}"
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        connection.autocommit(True)
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"CREATE TABLE {name}.item (id INT PRIMARY KEY, version BIGINT NOT NULL DEFAULT 1, note VARCHAR(20))")
+        config = mysql_source(mysql, kafka.bootstrap, name, table_include_list=f"{name}.item")
+        yield Table(f"{name}.item", f"{name}.{name}.item", f"{name}.connect_py_journal", config, cursor.execute)
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest) -> Table:
+    found: Table = request.getfixturevalue(request.param)
+    return found
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        code = main(["verify", "--history", *arguments])
+    return code, output.getvalue()
+
+
+@pytest.mark.parametrize("table", ["postgres_table", "mysql_table"], indirect=True)
+def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, table: Table, tmp_path: Path
+) -> None:
+    source = tmp_path / "source.json"
+    source.write_text(json.dumps({"name": tag, "config": table.config}))
+    digest = f"{table.name}:id,note"
+    table.execute(f"INSERT INTO {table.name} (id, note) VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    code, statements = run(str(source), "--prepare", f"{table.name}:id", "--digest", digest, "--journal", table.journal)
+    assert code == 0
+    for statement in statements.removeprefix("DELIMITER //\n").split(" //\n"):  # PostgreSQL takes all of them at once
+        if statement:
+            table.execute(statement)
+    worker = make_worker()
+    worker.create(tag, table.config)
+    wait_until(lambda: kafka.count(table.topic) >= 3, 60, "the snapshot")
+    for work in WORK:
+        table.execute(work.format(table=table.name))
+    settings = ["--kafka", kafka.bootstrap, "--journal", table.journal, "--digest", digest, "--offsets-topic", worker.topic("offset")]
+    code, output = run(str(source), *settings, "--start", "3", "--restarts", "0", "--wait", "60")
+    assert (code, output) == (0, "11 changes of 6 keys in the journal, 13 records in the topics: all as promised\n"), output
+    records = [message for message in kafka.read(table.topic) if message.value() is not None]
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    forged = records[-1].value().replace(b'"version":1', b'"version":77')
+    assert forged != records[-1].value()
+    producer.produce(table.topic, forged, records[-1].key())
+    producer.flush(20)
+    code, output = run(str(source), *settings, "--wait", "0")
+    assert code == 3
+    assert f"phantom: {table.name} [30]" in output
+    assert f"table: {table.name} [30]" in output
+    worker.delete(tag)
