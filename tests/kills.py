@@ -21,7 +21,7 @@ from connect_py.app.services.process import child_pids, wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import JOURNAL
 from connect_py.app.verify.history.records import History, Promise
-from connect_py.app.verify.history.run import Plan, summary, verify_history
+from connect_py.app.verify.history.run import Plan, as_text, verify_history
 from tests.fix_kafka import Kafka
 from tests.folding import fold, payload
 from tests.seeds import size
@@ -132,7 +132,7 @@ def await_history(
         wait=seconds,
     )
     history, findings = verify_history(plan)
-    assert findings == [], summary(history, findings)
+    assert findings == [], as_text(history, findings)
     assert any(change.sequence > 1 for change in history.changes), "nothing changed"
     return history
 

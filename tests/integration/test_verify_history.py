@@ -23,7 +23,7 @@ from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(180)]
 
 WORK = (
     "INSERT INTO {table} (id, note) VALUES (4, 'é'), (5, NULL)",
