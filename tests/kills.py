@@ -1,7 +1,6 @@
 """kill -9 at random moments: what every database's test of it shares.
 
-Every change of the table `item` writes a line into a journal in the same transaction. Triggers write it where `await_history` tests the
-topics (`connect_py.app.verify.history`); otherwise the test does, and the journal is captured too.
+Triggers note every change of the table `item` in a journal, in the change's transaction; by it `await_history` tests the topics.
 """
 
 from __future__ import annotations
@@ -15,17 +14,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Message
-
 from connect_py.app.services.process import child_pids, wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import JOURNAL
-from connect_py.app.verify.history.records import History, Promise
+from connect_py.app.verify.history.records import History, Op, Promise
 from connect_py.app.verify.history.run import Plan, as_text, verify_history
 from tests.fix_kafka import Kafka
-from tests.folding import fold, payload
 from tests.seeds import size
-from tests.waiting import eventually
 
 #: In each test; more by hand.
 KILLS = size("FAULTS_KILLS", 2, 6)
@@ -137,57 +132,9 @@ def await_history(
     return history
 
 
-def await_equal(kafka: Kafka, topic: str, wanted: dict[int, dict[str, Any]], seconds: float = 120 + 10 * KILLS) -> list[Message]:
-    """Wait until the topic is the table; returns its records."""
-    records: list[Message] = []
-
-    def difference() -> str:
-        found = fold(records)
-        missing = [key for key in wanted if key not in found][:5]
-        stale = [(found[key], wanted[key]) for key in wanted if key in found and found[key] != wanted[key]][:5]
-        extra = [key for key in found if key not in wanted][:5]
-        return f"the topic is not the table: missing {missing}, other {stale}, too many {extra}"
-
-    def is_equal() -> bool:
-        records[:] = kafka.read(topic)
-        return fold(records) == wanted
-
-    eventually(is_equal, difference, seconds, pause=0.5)
-    return records
-
-
-def await_lines(kafka: Kafka, topic: str, wanted: set[int]) -> None:
-    """Every committed change has become an event: the journal's topic has all of its lines."""
-    assert wanted, "nothing changed"
-    lost: set[int] = set()
-
-    def is_there() -> bool:
-        lost.clear()
-        lost.update(wanted - {payload(record.key())["line"] for record in kafka.read(topic)})
-        return not lost
-
-    wait_until(is_there, 120, f"the journal's lines {sorted(lost)[:5]}")
-
-
-def stale_rows(records: list[Message]) -> list[tuple[int, int, float]]:
-    """Rows of snapshots that follow a newer event of their key; a deletion is newer than the version that it removes."""
-    newest: dict[int, float] = {}
-    found = []
-    for record in records:
-        if record.value() is None:
-            continue
-        event, key = payload(record.value()), payload(record.key())["id"]
-        version = float(event["after"]["version"]) if event["after"] else event["before"]["version"] + 0.5
-        if event["op"] == "r" and version < newest.get(key, 0):
-            found.append((key, int(version), newest[key]))
-        newest[key] = max(version, newest.get(key, 0))
-    return found
-
-
-def reads(records: list[Message]) -> list[tuple[int, str]]:
-    """Keys and markers of the rows that snapshots have read."""
-    events = [(payload(record.key())["id"], payload(record.value())) for record in records if record.value() is not None]
-    return [(key, event["source"]["snapshot"]) for key, event in events if event["op"] == "r"]
+def reads(history: History) -> list[str | None]:
+    """Keys of the rows that snapshots have read."""
+    return [event.key for event in history.events if event.op is Op.READ]
 
 
 def is_running(pid: int) -> bool:

@@ -23,7 +23,7 @@ from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import Journalled, postgres_statements
-from connect_py.app.verify.history.records import History, Op
+from connect_py.app.verify.history.records import Op
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.kills import (
@@ -37,6 +37,7 @@ from tests.kills import (
     is_running,
     kill,
     new_dice,
+    reads,
 )
 from tests.waiting import let_time_pass
 
@@ -81,11 +82,6 @@ def keep_journal(connection: psycopg.Connection) -> None:
     """From here on; the rows that are there are its first lines."""
     for statement in postgres_statements(Journalled("public", "item", ["id"], "version", DIGEST["public.item"])):
         connection.execute(statement)
-
-
-def reads(history: History) -> list[str | None]:
-    """Keys of the rows that snapshots have read."""
-    return [event.key for event in history.events if event.op is Op.READ]
 
 
 @pytest.mark.long

@@ -1,9 +1,9 @@
 """kill -9 of the worker or of a task's process at random moments, while rows of MySQL are copied and while they change; see
 `tests/kills.py`.
 
-At the end the topic, folded by key, must be the table; the journal's topic must have every line of the journal; no row that a snapshot
-read may follow a newer event of its key; and a snapshot that goes on may have read no more again than a chunk a reader. FAULTS_KILLS is the
-number of kills in each test: 30 are the long form.
+Triggers note every change of the table in a journal. At the end nothing may be wrong with the history (`connect-py verify --history`), and
+a snapshot that goes on may have read no more again than a chunk a reader. FAULTS_KILLS is the number of kills in each test: 30 are the long
+form.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import pytest
 from connect_py.app.services.mysql import MariaDbServer, MySqlAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
+from connect_py.app.verify.history.journal import JOURNAL, Journalled, mysql_statements
+from connect_py.app.verify.history.records import History, Op
 from tests.fix_kafka import Kafka
 from tests.kills import (
     KILLS,
     Changes,
     are_gone,
-    await_equal,
-    await_lines,
+    await_history,
     bring_back,
     changing,
     has_records,
@@ -35,7 +36,6 @@ from tests.kills import (
     kill,
     new_dice,
     reads,
-    stale_rows,
 )
 from tests.mysql_task import mysql_source
 from tests.waiting import let_time_pass
@@ -46,6 +46,7 @@ CHUNKED_ROWS = max(4000, 800 * KILLS)
 #: Many enough for a snapshot that lasts for all kills, few enough to be folded in seconds.
 ROWS = 40_000 + 25_000 * KILLS
 CHUNK = 10_000
+DIGEST = ["id", "version", "note"]
 #: A million records with their schemas would be gigabytes for the test to read.
 PLAIN = {
     f"{side}_converter{more}": value
@@ -79,10 +80,9 @@ class MySqlChanges(Changes):
         if what < 0.2:
             execute("DELETE FROM item WHERE id = %s", (key,))
         elif what < 0.3:
-            execute("UPDATE IGNORE item SET id = %s, version = %s WHERE id = %s", (to, version, key))
+            execute("UPDATE IGNORE item SET id = %s WHERE id = %s", (to, key))
         else:
-            execute("INSERT INTO item VALUES (%s, %s, 'changed') ON DUPLICATE KEY UPDATE version = VALUES(version)", (key, version))
-        execute("INSERT INTO journal (id, version) VALUES (%s, %s)", (key, version))
+            execute("INSERT INTO item VALUES (%s, 1, %s) ON DUPLICATE KEY UPDATE note = VALUES(note)", (key, f"changed {version}"))
         self._connection.commit()
 
 
@@ -101,8 +101,7 @@ def database(server: MySqlAddress) -> Iterator[tuple[str, Any]]:
         for statement in (
             f"CREATE DATABASE {name}",
             f"USE {name}",
-            "CREATE TABLE item (id INT PRIMARY KEY, version INT NOT NULL, note TEXT)",
-            "CREATE TABLE journal (line BIGINT AUTO_INCREMENT PRIMARY KEY, id INT, version INT)",
+            "CREATE TABLE item (id INT PRIMARY KEY, version INT NOT NULL DEFAULT 1, note TEXT) CHARACTER SET utf8mb4",
             "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))",
             f"SET SESSION {'max_recursive_iterations' if isinstance(server, MariaDbServer) else 'cte_max_recursion_depth'} = {ROWS}",
         ):
@@ -111,25 +110,19 @@ def database(server: MySqlAddress) -> Iterator[tuple[str, Any]]:
         cursor.execute(f"DROP DATABASE {name}")
 
 
-def fill(cursor: Any, rows: int) -> None:
+def fill(cursor: Any, database: str, rows: int) -> None:
+    """Fill the table, and keep its journal from then on: the rows are the journal's first lines."""
     cursor.execute(
         "INSERT INTO item WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %s) SELECT i, 1, 'old' FROM n", (rows,)
     )
+    for statement in mysql_statements(Journalled(database, "item", ["id"], "version", DIGEST)):
+        cursor.execute(statement)
 
 
-def table(cursor: Any) -> dict[int, dict[str, Any]]:
-    cursor.execute("SELECT id, version, note FROM item")
-    return {row[0]: dict(zip(("id", "version", "note"), row, strict=True)) for row in cursor.fetchall()}
-
-
-def assert_nothing_is_lost(kafka: Kafka, name: str, cursor: Any) -> list[tuple[int, str]]:
-    """The three conditions; returns what snapshots read."""
-    cursor.execute("SELECT line FROM journal")
-    # the small topic first: once it is whole, the large one is read once or twice
-    await_lines(kafka, f"{name}.{name}.journal", {line for (line,) in cursor.fetchall()})
-    records = await_equal(kafka, f"{name}.{name}.item", table(cursor))
-    assert stale_rows(records) == []
-    return reads(records)
+def await_right(kafka: Kafka, worker: Worker, name: str, config: dict[str, str], **promise: Any) -> History:
+    """Wait for a history with which nothing is wrong."""
+    digest, journal, offsets = {f"{name}.item": DIGEST}, f"{name}.{JOURNAL}", worker.topic("offset")
+    return await_history(kafka, {**config, "name": name}, digest, journal=journal, offsets_topic=offsets, **promise)
 
 
 def has_no_incremental_snapshot(worker: Worker, connector: str) -> bool:
@@ -142,17 +135,18 @@ def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
 ) -> None:
     worker = make_worker()
     name, cursor = database
-    fill(cursor, 20_000)
+    fill(cursor, name, 20_000)
     only = {"schema_history_internal_store_only_captured_tables_ddl": "true", **PLAIN}
+    config = mysql_source(mysql, kafka.bootstrap, name, table_include_list=f"{name}.item", **only)
     with mysql.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=20_000)):
-        worker.create(name, mysql_source(mysql, kafka.bootstrap, name, **only))
+        worker.create(name, config)
         wait_until(partial(has_records, kafka, f"{name}.{name}.item", dice.randrange(1, 15_000)), 60, "a part of the snapshot")
         for round_number in range(KILLS):
             kill(worker, "worker" if round_number % 2 else "task")
             bring_back(worker, name)
             let_time_pass(dice.uniform(0, 4), "a random moment, in and between two flushes of the offsets (2 s)")
         wait_until(partial(is_streaming, worker, name), 120, "the stream")
-    assert_nothing_is_lost(kafka, name, cursor)
+    await_right(kafka, worker, name, config)
     worker.delete(name)
 
 
@@ -165,7 +159,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
     worker = make_worker()
     name, cursor = database
     topic = f"{name}.{name}.item"
-    fill(cursor, ROWS)
+    fill(cursor, name, ROWS)
     cursor.execute("ANALYZE TABLE item")
     more = {
         **PLAIN,
@@ -173,7 +167,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
         "snapshot_max_threads": str(readers),
         "internal_snapshot_chunk_rows": str(CHUNK),
     }
-    config = mysql_source(server, kafka.bootstrap, name, **more)
+    config = mysql_source(server, kafka.bootstrap, name, table_include_list=f"{name}.item", **more)
     if isinstance(server, MariaDbServer):
         config["connector.class"] = "io.debezium.connector.mariadb.MariaDbConnector"
     with server.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=ROWS)):
@@ -188,7 +182,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
             wait_until(partial(are_gone, gone), 60, "the end of the processes that read")
         # little may have been read for good between kills
         wait_until(partial(is_streaming, worker, name), 180 + 20 * KILLS, "the stream")
-    keys = [key for key, _ in assert_nothing_is_lost(kafka, name, cursor)]
+    keys = reads(await_right(kafka, worker, name, config))
     again = len(keys) - len(set(keys))
     print(f"{KILLS} kills, {readers} readers: {again} rows of {ROWS} were read again, in chunks of {CHUNK}")
     # a chunk a reader, and one whose offset was on its way
@@ -210,7 +204,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
     name, cursor = database
     topic, signals = f"{name}.{name}.item", tmp_path / "signals.txt"
     signals.touch()
-    fill(cursor, CHUNKED_ROWS)
+    fill(cursor, name, CHUNKED_ROWS)
     settings = {
         **PLAIN,
         "snapshot_mode": "no_data",
@@ -220,7 +214,8 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
         **({} if strategy == "read_only" else {"signal_data_collection": f"{name}.signals"}),
         **STRATEGIES[strategy],
     }
-    worker.create(name, mysql_source(mysql, kafka.bootstrap, name, **settings))
+    config = mysql_source(mysql, kafka.bootstrap, name, table_include_list=f"{name}.item,{name}.signals", **settings)
+    worker.create(name, config)
     wait_until(partial(is_streaming, worker, name), 60, "the stream")
     data = {"data-collections": [f"{name}.item"]}
     with mysql.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=CHUNKED_ROWS)):
@@ -236,7 +231,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
             before = kafka.count(topic)
             bring_back(worker, name)
         wait_until(partial(has_no_incremental_snapshot, worker, name), 600, "the end of the snapshot", worker.service.is_alive)
-    found = assert_nothing_is_lost(kafka, name, cursor)
-    print(f"{KILLS} kills, {strategy}: {len(found)} rows were read for a table of {CHUNKED_ROWS}")
-    assert {marker for _, marker in found} == {"incremental"}
+    history = await_right(kafka, worker, name, config, start=CHUNKED_ROWS)
+    print(f"{KILLS} kills, {strategy}: {len(reads(history))} rows were read for a table of {CHUNKED_ROWS}")
+    assert all(event.incremental for event in history.events if event.op is Op.READ)
     worker.delete(name)

@@ -35,7 +35,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
     history.add_argument("--kafka", metavar="SERVERS", help="bootstrap servers, or the worker's .properties file")
     history.add_argument("--journal", default="connect_py_journal", metavar="TABLE", help="the journal; DATABASE.TABLE but in PostgreSQL")
     history.add_argument("--sequence", default="version", metavar="COLUMN", help="the column that counts a key's changes (version)")
-    history.add_argument("--digest", action="append", default=[], metavar="TABLE:COLUMN,…", help="compare these columns' values; repeatable")
+    history.add_argument(
+        "--digest", action="append", default=[], metavar="TABLE:COLUMN,…", help="compare these columns' values; repeatable"
+    )
     history.add_argument("--offsets-topic", metavar="TOPIC", help="test the stored offsets, too")
     history.add_argument("--start", type=int, metavar="LINE", help="the stream has every change after this line of the journal")
     history.add_argument("--restarts", type=int, metavar="N", help="how often the task has begun again; without it any number")
@@ -154,7 +156,7 @@ COMMANDS = (
         "compare lakehouse tables with their source, key by key, while data flows",
         _options,
         verify,
-        about="With --history, compare the topics of a source with a journal of what its database has committed; docs/sinks/history.md has the steps.",
+        about="With --history, it tests the topics of a source by a journal of what its database has committed.",
         examples=(
             "verify source.json sink.json",
             "verify inventory lake --worker http://localhost:8083 --json",
