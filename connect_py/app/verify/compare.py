@@ -27,6 +27,7 @@ from connect_py.app.verify.index import CountIndex, DigestIndex
 from connect_py.app.verify.lake import LakeTable
 from connect_py.app.verify.layout import Layout, Normal, NotComparableError
 from connect_py.app.verify.normal import digest
+from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Difference, Outcome, Patience
 from connect_py.app.verify.source import KeyRange, SourceTables
 
@@ -45,6 +46,7 @@ class Comparison:
     Args:
         extras_count: whether rows that the source has not are differences.
         changes: knows which rows there are, of a table that keeps every change.
+        progress: receives what the first look has read, and what is waited for.
         sleep: waits for the given seconds between two looks.
         clock: monotonic seconds, for the end of patience.
     """
@@ -59,6 +61,7 @@ class Comparison:
         *,
         extras_count: bool = True,
         changes: Changelog | None = None,
+        progress: Progress | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -69,6 +72,7 @@ class Comparison:
         self._patience = patience
         self._extras_count = extras_count
         self._changes = changes
+        self._progress = progress or Progress()
         self._sleep = sleep
         self._clock = clock
         self._ranges: list[KeyRange] = []
@@ -80,12 +84,14 @@ class Comparison:
         try:
             for rows in self._of_table():
                 index.add([(digest(key), digest(row)) for key, row in rows])
+                self._progress.read("table", len(rows))
             self._outcome.table_rows, self._outcome.twice = index.count("rows"), index.count("twice")
             self._look(index)
         finally:
             index.close()
         deadline = self._clock() + self._patience.wait
         while self._suspects and (left := deadline - self._clock()) > 0:
+            self._progress.wait(len(self._suspects), left)
             self._sleep(min(self._patience.pause, left))
             self._lake.refresh()
             self._settle(self._of_suspects(self._of_table()))
@@ -101,6 +107,7 @@ class Comparison:
             for range_, rows in self._sources.ranges(name):
                 self._ranges.append(range_)
                 self._outcome.source_rows += len(rows)
+                self._progress.read("source", len(rows))
                 digests = {digest(key): digest(row) for key, row in map(self._layout.of_source, rows)}
                 for found in index.differing(list(digests.items())):
                     if found.row != digests[found.key]:
@@ -195,7 +202,7 @@ class KeylessComparison:
     Args:
         keeps_truncates: whether a truncate is an event of the table's, and has not emptied it (`write-mode=append`).
         extras_count: whether rows that the source has not are differences.
-        sleep, clock: those of `Comparison`.
+        progress, sleep, clock: those of `Comparison`.
     """
 
     def __init__(
@@ -208,6 +215,7 @@ class KeylessComparison:
         *,
         keeps_truncates: bool,
         extras_count: bool = True,
+        progress: Progress | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -218,6 +226,7 @@ class KeylessComparison:
         self._patience = patience
         self._keeps_truncates = keeps_truncates
         self._extras_count = extras_count
+        self._progress = progress or Progress()
         self._sleep = sleep
         self._clock = clock
         self._suspects: dict[bytes, set[int]] = {}  # the numbers of copies that the source was seen to have
@@ -234,6 +243,7 @@ class KeylessComparison:
         self._look()
         deadline = self._clock() + self._patience.wait
         while (self._suspects or self._unaccounted()) and (left := deadline - self._clock()) > 0:
+            self._progress.wait(len(self._suspects), left)
             self._sleep(min(self._patience.pause, left))
             self._lake.refresh()
             self._count_suspects()
@@ -255,8 +265,10 @@ class KeylessComparison:
         try:
             for rows in self._of_table():
                 index.add_to_table([(digest(row), weight) for row, weight in rows])
+                self._progress.read("table", len(rows))
             for of_source in self._of_source():
                 index.add_to_source([(digest(row), 1) for row in of_source])
+                self._progress.read("source", len(of_source))
             self._outcome.source_rows = self._totals[0]
             for row, there, here in index.differing(extras=self._extras_count and not self._outcome.updates):
                 if len(self._suspects) < self._patience.suspects:

@@ -141,6 +141,10 @@ class LakeTable(Protocol):
         """Return names and types."""
         ...
 
+    def row_estimate(self) -> int | None:
+        """Return about how many rows the commit has, by metadata alone; None when these do not say it."""
+        ...
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Return all rows of the commit, in no order."""
         ...
@@ -171,6 +175,12 @@ class _IcebergTable:
 
     def columns(self) -> pa.Schema:
         return self._table.schema().as_arrow()
+
+    def row_estimate(self) -> int | None:
+        with _translated(f"Table {self._name} cannot be read"):
+            snapshot = self._table.snapshot_by_name(self._branch) if self._branch else self._table.current_snapshot()
+        text = snapshot.summary["total-records"] if snapshot is not None and snapshot.summary is not None else None
+        return int(text) if text and text.isdigit() else None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _translated(f"Table {self._name} cannot be read"):
@@ -210,6 +220,10 @@ class _DeltaLakeTable:
 
     def columns(self) -> pa.Schema:
         return pa.schema(self._table.schema().to_arrow())
+
+    def row_estimate(self) -> int | None:
+        with _translated(f"Table {self._name} cannot be read"):
+            return int(self._table.count())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         from deltalake import QueryBuilder

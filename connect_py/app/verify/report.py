@@ -104,6 +104,19 @@ def as_text(outcome: Outcome) -> str:
     lines = [
         f"{head}{verdict}; {outcome.source_rows} rows in the source, {outcome.table_rows} in the table{', ' if counts else ''}{counts}"
     ]
+    lines += [f"  {text}" for text in notes_of(outcome)]
+    lines += [f"  {_shown(difference)}" for difference in outcome.differences]
+    hidden = hidden_of(outcome)
+    return "\n".join([*lines, f"  … and {hidden} more"] if hidden > 0 else lines)
+
+
+def hidden_of(outcome: Outcome) -> int:
+    """Return how many differences are counted and not kept."""
+    return sum(outcome.counts.values()) - len(outcome.differences)
+
+
+def notes_of(outcome: Outcome) -> list[str]:
+    """Return what else is to be said of a table, in parts of sentences."""
     notes = [
         (outcome.changes, f"the table's rows are what {outcome.changes} changes have left"),
         (outcome.doubled, f"{outcome.doubled} of them are the same event as another one"),
@@ -116,10 +129,7 @@ def as_text(outcome: Outcome) -> str:
         (outcome.lacking, f"the table has no column {', '.join(outcome.lacking)}"),
         (outcome.not_compared, f"columns that the source does not have: {', '.join(outcome.not_compared)}"),
     ]
-    lines += [f"  {text}" for there, text in notes if there]
-    lines += [f"  {_shown(difference)}" for difference in outcome.differences]
-    hidden = sum(outcome.counts.values()) - len(outcome.differences)
-    return "\n".join([*lines, f"  … and {hidden} more"] if hidden > 0 else lines)
+    return [text for there, text in notes if there]
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
@@ -159,22 +169,24 @@ def _shown(difference: Difference) -> str:
     if difference.copies is not None:
         there, here = difference.copies
         return f"{difference.kind:9} {_row(difference.source or difference.table)}: {there} times in the source, {here} in the table"
-    key = ", ".join(f"{name}={_value(value)}" for name, value in difference.key.items())
+    key = ", ".join(f"{name}={shown_value(value)}" for name, value in difference.key.items())
     if difference.kind == "missing":
         return f"missing   {key}: the source has {_row(difference.source)}"
     if difference.kind == "extra":
         return f"extra     {key}: the table has {_row(difference.table)}"
     values = "; ".join(
-        f"{name} is {_value(here)} in the source, {_value(there)} in the table" for name, (here, there) in difference.columns.items()
+        f"{name} is {shown_value(here)} in the source, {shown_value(there)} in the table"
+        for name, (here, there) in difference.columns.items()
     )
     return f"different {key}: {values}"
 
 
 def _row(row: dict[str, Any] | None) -> str:
-    return ", ".join(f"{name}={_value(value)}" for name, value in (row or {}).items())
+    return ", ".join(f"{name}={shown_value(value)}" for name, value in (row or {}).items())
 
 
-def _value(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """Return a value in normal form as people read it, cut where it is long."""
     shown = repr(value) if not isinstance(value, decimal.Decimal) else format(value, "f")
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
 

@@ -1,4 +1,4 @@
-"""All tables of a pair of connectors: which are held against which, and what comes of each."""
+"""All tables of one pair of connectors: which are held against which, and what comes of each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from connect_py.app.verify.changelog import Changelog
 from connect_py.app.verify.compare import Comparison, KeylessComparison
 from connect_py.app.verify.lake import LakeTable, open_lake_table
 from connect_py.app.verify.layout import Layout, NotComparableError
+from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Outcome, Patience
 from connect_py.app.verify.source import SourceRow, SourceTables
 from connect_py.errors import ConfigError, DataError
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
     from spark_sink.routing import TableName
 
 
-def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequence[str], patience: Patience) -> Iterator[Outcome]:
+class NoCommonTopicError(ConfigError):
+    """The sink reads no topic that the source writes."""
+
+
+def verify(
+    source: Mapping[str, str],
+    sink: Mapping[str, str],
+    patterns: Sequence[str],
+    patience: Patience,
+    progress: Progress | None = None,
+) -> Iterator[Outcome]:
     """Compare the tables of a sink with those of the source that it gets its events from, one after the other.
 
     Args:
@@ -29,6 +40,7 @@ def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequenc
         patterns: regular expressions over whole names of lakehouse tables; none means all.
 
     Raises:
+        NoCommonTopicError: they have no topic in common.
         ConfigError: a configuration cannot be used.
         ConnectError: one of the sides cannot be read.
     """
@@ -42,7 +54,7 @@ def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequenc
     try:
         for name, names in _pairs(tables, config).items():
             if not patterns or any(re.fullmatch(pattern, str(name)) for pattern in patterns):
-                yield _verify_table(name, names, tables, config.of_table(str(name)), patience)
+                yield _verify_table(name, names, tables, config.of_table(str(name)), patience, progress or Progress())
     finally:
         tables.close()
 
@@ -67,13 +79,15 @@ def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str
         for table in destinations:
             found.setdefault(table, []).append(name)
     if not found:
-        raise ConfigError(
+        raise NoCommonTopicError(
             "The sink reads no topic that the source writes: compare topics, topics.regex and lakehouse.tables.* with topic.prefix."
         )
     return found
 
 
-def _verify_table(name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience) -> Outcome:
+def _verify_table(
+    name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience, progress: Progress
+) -> Outcome:
     began = time.monotonic()
     outcome = Outcome(str(name), names)
     lake = open_lake_table(name, config)
@@ -93,18 +107,23 @@ def _verify_table(name: TableName, names: list[str], tables: SourceTables, confi
     )
     outcome.lacking, outcome.not_compared = layout.lacking, layout.not_compared
     ignores = not appends and "ignore" in (config["tables.delete-mode"], config["tables.truncate-mode"])
+    progress.begin(str(name), lake.row_estimate())
     try:
         if keyless and config["tables.default-id-columns"]:
             raise NotComparableError("its records have no key, and which rows of the source share their id-columns is not looked for")
         if keyless:
-            KeylessComparison(outcome, tables, lake, layout, patience, keeps_truncates=appends, extras_count=not ignores).run()
+            KeylessComparison(
+                outcome, tables, lake, layout, patience, keeps_truncates=appends, extras_count=not ignores, progress=progress
+            ).run()
         elif appends and row is None:
             raise NotComparableError("its source has no rows, from which its key would be known (write-mode=append)")
         else:
             changes = Changelog(lake, layout) if appends else None
-            Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores, changes=changes).run()
+            Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores, changes=changes, progress=progress).run()
     except NotComparableError as error:
         outcome.problem = str(error)
+    finally:
+        progress.end()
     outcome.seconds = time.monotonic() - began
     return outcome
 

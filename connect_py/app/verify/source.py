@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from connect_py.api import SourceRecord
 from connect_py.api.record import EncodedRow, Route
@@ -137,12 +137,21 @@ class SourceTables:
 
     def ranges(self, name: str) -> Iterator[tuple[KeyRange, list[SourceRow]]]:
         """Yield all rows, a range of keys at a time."""
+        for range_, rows in self._ranges(name):
+            yield range_, list(self._decoded(rows))
+
+    def events(self, name: str) -> Iterator[SourceRecord]:
+        """Yield all rows as the records that a snapshot would send, after the transforms."""
+        for _, rows in self._ranges(name):
+            yield from self._records(rows)
+
+    def _ranges(self, name: str) -> Iterator[tuple[KeyRange, list[EncodedRow]]]:
         end, after = self._tables.maximum(name), None
         while end is not None:
             rows, last = self._tables.read(name, after, end, RANGE_ROWS)
             if last is None:
                 return
-            yield KeyRange(name, after, last), list(self._decoded(rows))
+            yield KeyRange(name, after, last), rows
             if len(rows) < RANGE_ROWS:
                 return
             after = last
@@ -164,13 +173,16 @@ class SourceTables:
         close_steps(self._steps)
 
     def _decoded(self, rows: list[EncodedRow]) -> Iterator[SourceRow]:
+        return map(_row, self._records(rows))
+
+    def _records(self, rows: list[EncodedRow]) -> Iterator[SourceRecord]:
         for route, key, value in rows:
             record: SourceRecord | None = self._record(route, key, value)
             for step in self._steps:
                 if record is not None:
                     record = apply_step(step, record)
             if record is not None and record.value is not None:
-                yield _row(record)
+                yield record
 
     def _record(self, route: Route, key: bytes | None, value: bytes | None) -> SourceRecord:
         readers = self._readers.get(route)
@@ -204,18 +216,40 @@ def _row(record: SourceRecord) -> SourceRow:
     return SourceRow(record.topic, None if key is None else id_of(key), document_of(after))
 
 
+Database = Literal["postgres", "mysql", "mariadb", "mongodb"]
+
+_DATABASES: Mapping[str, Database] = {
+    "io.debezium.connector.postgresql.PostgresConnector": "postgres",
+    "io.debezium.connector.mysql.MySqlConnector": "mysql",
+    "io.debezium.connector.mariadb.MariaDbConnector": "mariadb",
+    "io.debezium.connector.mongodb.MongoDbConnector": "mongodb",
+}
+
+
+def database_of(config: Mapping[str, str], plugins: Plugins) -> Database | None:
+    """Return which database a connector reads; None: it is no source whose tables can be read here."""
+    return _DATABASES.get(plugins.resolve(config.get("connector.class", "").strip()) or "")
+
+
+def require_database(config: Mapping[str, str], plugins: Plugins) -> Database:
+    """Return which database a connector reads. Raises ConfigError: it is none that is known here."""
+    if (found := database_of(config, plugins)) is None:
+        given = config.get("connector.class")
+        raise ConfigError(f"connector.class={given}: verify reads tables of PostgreSQL, MySQL, MariaDB and MongoDB.")
+    return found
+
+
 def _open(config: Mapping[str, str], plugins: Plugins) -> TableScan:
-    name = plugins.resolve(config.get("connector.class", "").strip())
-    if name == "io.debezium.connector.postgresql.PostgresConnector":
-        from connectors.postgres.snapshot.current import PostgresTableScan
+    match require_database(config, plugins):
+        case "postgres":
+            from connectors.postgres.snapshot.current import PostgresTableScan
 
-        return PostgresTableScan(config)
-    if name in ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"):
-        from connectors.mysql.snapshot.current import MySqlTableScan
+            return PostgresTableScan(config)
+        case "mongodb":
+            from connectors.mongodb.snapshot.current import MongoTableScan
 
-        return MySqlTableScan(config, "mariadb" if "mariadb" in name else "mysql")
-    if name == "io.debezium.connector.mongodb.MongoDbConnector":
-        from connectors.mongodb.snapshot.current import MongoTableScan
+            return MongoTableScan(config)
+        case kind:
+            from connectors.mysql.snapshot.current import MySqlTableScan
 
-        return MongoTableScan(config)
-    raise ConfigError(f"connector.class={config.get('connector.class')}: verify reads tables of PostgreSQL, MySQL, MariaDB and MongoDB.")
+            return MySqlTableScan(config, kind)

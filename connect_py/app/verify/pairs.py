@@ -1,0 +1,166 @@
+"""Pairs of a source connector and a lakehouse sink: which ones belong together, and what comes of comparing them.
+
+A worker says of each connector its configuration and the topics that it has used (KIP-558). A sink belongs to a source if it reads one of
+the source's topics. Of a source whose topics are not known, because it has not run yet or the worker does not note them, its
+`topic.prefix` decides; that may find a pair which has no table in common, so such a pair is only noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from connect_py.app.verify.progress import Progress
+from connect_py.app.verify.report import Outcome, Patience
+from connect_py.app.verify.run import NoCommonTopicError, verify
+from connect_py.app.verify.source import database_of
+from connect_py.data.java_regex import compile_java_regex
+from connect_py.errors import ConfigError
+from connect_py.plugins.registry import Plugins
+
+_LAKEHOUSE = "io.github.connectpy.spark.SparkLakehouseSink"
+
+#: Where the part of a regex ends that stands for itself.
+_SPECIAL = re.compile(r"[\[\](){}.*+?^$]|\\[A-Za-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector of a worker.
+
+    Attributes:
+        topics: that it has used; empty when the worker does not say it.
+    """
+
+    name: str
+    config: Mapping[str, str]
+    topics: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A source, and a sink that reads its topics."""
+
+    source: Connector
+    sink: Connector
+
+    def __str__(self) -> str:
+        return f"{self.source.name} → {self.sink.name}"
+
+
+def pairs_of(name: str, connectors: Sequence[Connector], plugins: Plugins) -> list[Pair]:
+    """Return the pairs that a connector is a part of, as a source or as a sink, by the names of the other ones.
+
+    Raises:
+        ConfigError: there is no such connector, it is none that can be compared, or there is nothing to compare it with.
+    """
+    chosen = next((each for each in connectors if each.name == name), None)
+    if chosen is None:
+        raise ConfigError(f"There is no connector {name}. There are {', '.join(each.name for each in connectors) or 'none'}.")
+    sources = sorted((each for each in connectors if database_of(each.config, plugins)), key=lambda each: each.name)
+    sinks = sorted((each for each in connectors if is_lakehouse_sink(each.config, plugins)), key=lambda each: each.name)
+    if chosen in sources:
+        found = [Pair(chosen, sink) for sink in sinks if feeds(chosen, sink)]
+        others, what = sinks, f"No lakehouse sink of this worker reads topics of {name} (topic.prefix={prefix_of(chosen.config)})"
+    elif chosen in sinks:
+        found = [Pair(source, chosen) for source in sources if feeds(source, chosen)]
+        read = chosen.config.get("topics") or chosen.config.get("topics.regex")
+        others, what = sources, f"No source of this worker writes topics that {name} reads ({read})"
+    else:
+        given = chosen.config.get("connector.class")
+        raise ConfigError(
+            f"{name} is {given}: verify compares sources of PostgreSQL, MySQL, MariaDB and MongoDB with lakehouse sinks ({_LAKEHOUSE})."
+        )
+    if not found:
+        raise ConfigError(f"{what}. Looked at: {', '.join(each.name for each in others) or 'none'}. Name both connectors to compare them.")
+    return found
+
+
+def is_lakehouse_sink(config: Mapping[str, str], plugins: Plugins) -> bool:
+    """Return whether a connector writes lakehouse tables."""
+    return plugins.resolve(config.get("connector.class", "").strip()) == _LAKEHOUSE
+
+
+def prefix_of(config: Mapping[str, str]) -> str:
+    """Return a source's `topic.prefix`, or the same by its name of Debezium 1."""
+    return (config.get("topic.prefix") or config.get("database.server.name") or "").strip()
+
+
+def feeds(source: Connector, sink: Connector) -> bool:
+    """Return whether a sink reads a topic of a source, or may do so where the source's topics are not known.
+
+    Raises:
+        ConfigError: the sink's `topics.regex` is none.
+    """
+    listed = {topic.strip() for topic in sink.config.get("topics", "").split(",") if topic.strip()}
+    pattern = sink.config.get("topics.regex", "").strip()
+    if listed & source.topics or (pattern and any(map(compile_java_regex(pattern).fullmatch, source.topics))):
+        return True
+    start = prefix_of(source.config) + (source.config.get("topic.delimiter") or ".")
+    if any(topic.startswith(start) for topic in listed):
+        return True
+    return bool(pattern) and not source.topics and _may_match(pattern, start)
+
+
+def _may_match(pattern: str, start: str) -> bool:
+    """Return whether a regex may match a topic that begins so: the part of the regex that stands for itself does not contradict it."""
+    if "|" in pattern:
+        return True
+    special = _SPECIAL.search(re.sub(r"\\[^A-Za-z0-9]", "__", pattern))
+    head = pattern[: special.start()] if special else pattern
+    head = re.sub(r"\\([^A-Za-z0-9])", r"\1", head)
+    if special and special.group() in "*?{":
+        head = head[:-1]  # a character that need not be there
+    return head.startswith(start) or start.startswith(head)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a pair's table; None: the pair has no table in common."""
+
+    pair: Pair
+    outcome: Outcome | None
+
+
+def verify_pairs(
+    pairs: Sequence[Pair],
+    patterns: Sequence[str],
+    *,
+    wait: float | None = None,
+    shown: int = 20,
+    progress: Progress | None = None,
+    compare: Callable[..., Iterator[Outcome]] = verify,
+) -> Iterator[Result]:
+    """Compare the tables of all pairs, one after the other.
+
+    Args:
+        patterns: regular expressions over whole names of lakehouse tables; none means all.
+        wait: seconds that differences may take to settle; None: twice the sink's commit interval, 30 at least.
+        shown: differences that are kept of each table.
+        compare: compares one pair.
+
+    Raises:
+        ConfigError: a configuration cannot be used, or there is no table to compare.
+        ConnectError: one of the sides cannot be read.
+    """
+    compared = 0
+    problem: NoCommonTopicError | None = None
+    for pair in pairs:
+        patience = patience_of(pair.sink.config, wait, shown)
+        try:
+            for outcome in compare(pair.source.config, pair.sink.config, patterns, patience, progress or Progress()):
+                compared += 1
+                yield Result(pair, outcome)
+        except NoCommonTopicError as error:
+            problem = error
+            if len(pairs) > 1:
+                yield Result(pair, None)
+    if not compared:
+        raise problem or ConfigError(f"No lakehouse table is called {' or '.join(patterns)}, so nothing was compared.")
+
+
+def patience_of(sink: Mapping[str, str], wait: float | None, shown: int) -> Patience:
+    """Return how long differences may take to settle: by default twice the sink's commit interval, 30 seconds at least."""
+    commits = int(sink.get("lakehouse.control.commit.interval-ms") or sink.get("iceberg.control.commit.interval-ms") or 60_000) / 1000
+    return Patience(wait=max(30.0, 2 * commits) if wait is None else wait, pause=min(5.0, max(0.5, commits / 2)), shown=shown)

@@ -1,0 +1,85 @@
+"""Show on a terminal how far a comparison is: rows read of estimated rows, table by table, in one line that is written over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal, TextIO
+
+Side = Literal["table", "source"]
+
+#: How often the line changes: people read no faster, and a terminal far away takes no more.
+_SECONDS = 0.2
+
+
+class Progress:
+    """Receives what happens to one table after the other, from one thread. This one shows nothing."""
+
+    def begin(self, table: str, estimate: int | None) -> None:
+        """Begin a table.
+
+        Args:
+            estimate: how many rows it has by its metadata; None when these do not say it.
+        """
+
+    def read(self, side: Side, rows: int) -> None:
+        """Count rows that were read at the first look. The table is read before its source."""
+
+    def wait(self, keys: int, seconds: float) -> None:
+        """Say that so many keys differ, and how long they may still settle."""
+
+    def end(self) -> None:
+        """End the table: what is printed next has the terminal for itself."""
+
+
+class ProgressLine(Progress):
+    """Writes to a terminal.
+
+    Args:
+        clock: monotonic seconds.
+        width: of the terminal, in characters; a longer line could not be written over.
+    """
+
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic, width: int = 79) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._width = width
+        self._table = ""
+        self._estimate: int | None = None
+        self._rows: dict[Side, int] = {"table": 0, "source": 0}
+        self._shown_at = float("-inf")
+        self._is_shown = False
+
+    def begin(self, table: str, estimate: int | None) -> None:
+        """Begin a table."""
+        self._table, self._estimate = table, estimate
+        self._rows = {"table": 0, "source": 0}
+        self._shown_at = float("-inf")
+
+    def read(self, side: Side, rows: int) -> None:
+        """Count rows; what the table has is what its source is expected to have."""
+        self._rows[side] += rows
+        expected = self._estimate if side == "table" else self._rows["table"]
+        done = self._rows[side]
+        # an estimate that turns out to be too low says nothing any more
+        of = f" of about {expected:,} rows ({100 * done // expected} %)" if expected and done <= expected else " rows"
+        self._show(f"{self._table}: {side}, {done:,}{of}")
+
+    def wait(self, keys: int, seconds: float) -> None:
+        """Say what is waited for."""
+        self._show(f"{self._table}: {keys:,} keys differ; they have {seconds:.0f} s to settle")
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._is_shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+            self._is_shown = False
+
+    def _show(self, text: str) -> None:
+        now = self._clock()
+        if now - self._shown_at < _SECONDS:
+            return
+        self._shown_at, self._is_shown = now, True
+        self._stream.write(f"\r\033[K{text[: self._width]}")
+        self._stream.flush()
