@@ -21,7 +21,7 @@ import pytest
 from connect_py.app.services.mysql import MariaDbServer, MySqlAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
-from connect_py.app.verify.history.journal import JOURNAL, Journalled, mysql_statements
+from connect_py.app.verify.history.journal import Journalled, mysql_statements
 from connect_py.app.verify.history.records import History, Op
 from tests.fix_kafka import Kafka
 from tests.kills import (
@@ -121,8 +121,7 @@ def fill(cursor: Any, database: str, rows: int) -> None:
 
 def await_right(kafka: Kafka, worker: Worker, name: str, config: dict[str, str], **promise: Any) -> History:
     """Wait for a history with which nothing is wrong."""
-    digest, journal, offsets = {f"{name}.item": DIGEST}, f"{name}.{JOURNAL}", worker.topic("offset")
-    return await_history(kafka, {**config, "name": name}, digest, journal=journal, offsets_topic=offsets, **promise)
+    return await_history(kafka, {**config, "name": name}, {f"{name}.item": DIGEST}, offsets_topic=worker.topic("offset"), **promise)
 
 
 def has_no_incremental_snapshot(worker: Worker, connector: str) -> bool:

@@ -40,7 +40,6 @@ class Table:
 
     name: str
     topic: str
-    journal: str
     config: dict[str, str]
     execute: Callable[[str], Any]
 
@@ -51,7 +50,7 @@ def postgres_table(postgres: PostgresAddress, database: str, tag: str) -> Iterat
         connection.autocommit = True
         connection.execute("CREATE TABLE item (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1, note text)")
         config = postgres_source(postgres, database, tag, table_include_list="public.item", tombstones_on_delete="true")
-        yield Table("public.item", f"pg_{tag}.public.item", "connect_py_journal", config, connection.execute)
+        yield Table("public.item", f"pg_{tag}.public.item", config, connection.execute)
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def mysql_table(mysql: MySqlAddress, kafka: Kafka) -> Iterator[Table]:
         cursor.execute(f"CREATE DATABASE {name}")
         cursor.execute(f"CREATE TABLE {name}.item (id INT PRIMARY KEY, version BIGINT NOT NULL DEFAULT 1, note VARCHAR(20))")
         config = mysql_source(mysql, kafka.bootstrap, name, table_include_list=f"{name}.item")
-        yield Table(f"{name}.item", f"{name}.{name}.item", f"{name}.connect_py_journal", config, cursor.execute)
+        yield Table(f"{name}.item", f"{name}.{name}.item", config, cursor.execute)
         cursor.execute(f"DROP DATABASE {name}")
 
 
@@ -87,17 +86,19 @@ def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
     source.write_text(json.dumps({"name": tag, "config": table.config}))
     digest = f"{table.name}:id,note"
     table.execute(f"INSERT INTO {table.name} (id, note) VALUES (1, 'one'), (2, 'two'), (3, 'three')")
-    code, statements = run(str(source), "--prepare", f"{table.name}:id", "--digest", digest, "--journal", table.journal)
+    code, statements = run(str(source), "--prepare", f"{table.name}:id", "--digest", digest)
     assert code == 0
-    for statement in statements.removeprefix("DELIMITER //\n").split(" //\n"):  # PostgreSQL takes all of them at once
-        if statement:
+    for statement in statements.removeprefix("DELIMITER //\n").partition("DELIMITER ;\n")[0].split(" //\n"):
+        if statement:  # PostgreSQL takes all of them at once
             table.execute(statement)
     worker = make_worker()
     worker.create(tag, table.config)
     wait_until(lambda: kafka.count(table.topic) >= 3, 60, "the snapshot")
     for work in WORK:
         table.execute(work.format(table=table.name))
-    settings = ["--kafka", kafka.bootstrap, "--journal", table.journal, "--digest", digest, "--offsets-topic", worker.topic("offset")]
+    properties = tmp_path / "worker.properties"
+    properties.write_text(f"bootstrap.servers={kafka.bootstrap}\noffset.storage.topic={worker.topic('offset')}\n")
+    settings = ["--worker-properties", str(properties), "--digest", digest]
     code, output = run(str(source), *settings, "--start", "3", "--restarts", "0", "--wait", "60")
     assert (code, output) == (0, "11 changes of 6 keys in the journal, 13 records in the topics: all as promised\n"), output
     records = [message for message in kafka.read(table.topic) if message.value() is not None]
@@ -110,4 +111,8 @@ def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
     assert code == 3
     assert f"phantom: {table.name} [30]" in output
     assert f"table: {table.name} [30]" in output
+    code, output = run(str(source), *settings, "--wait", "0", "--json")
+    said = json.loads(output)
+    assert (code, said["tables"], said["changes"], said["notes"]) == (3, [table.name], 11, [])
+    assert {found["finding"] for found in said["findings"]} == {"phantom", "table"}
     worker.delete(tag)

@@ -9,26 +9,27 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
+from connect_py.api.record import TopicPartition
 from connect_py.app.verify.history.checks import check
-from connect_py.app.verify.history.journal import changes_of, changes_of_documents, digest_of, key_text, mysql_query, postgres_query
-from connect_py.app.verify.history.records import Change, Event, Finding, History, Position, Promise, Row, Rows, StoredOffset, shown
-from connect_py.app.verify.history.topics import EventReader
+from connect_py.app.verify.history.database import ParsedSource, parse_source, read_journal
+from connect_py.app.verify.history.records import Event, Finding, History, PartitionEnd, Promise, Row, Rows, StoredOffset, shown
+from connect_py.app.verify.history.topics import UNAVAILABLE, EventReader, position_of_offset
 from connect_py.app.verify.source import SourceTables
 from connect_py.data import Struct
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, DataError
 from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.client import internal_properties
 from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import converter
+from offsets.keys import parse_offset_key, parse_offset_value
 
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
-_POSTGRES = "io.debezium.connector.postgresql.PostgresConnector"
-_MYSQL = ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector")
 
 #: How long the reader of a topic may take.
 _READ_SECONDS = 600.0
@@ -40,16 +41,17 @@ class Plan:
 
     Attributes:
         config: the source connector's configuration.
-        kafka: client properties of the worker, `bootstrap.servers` at least.
-        journal: the name of the journal's table or collection; in MySQL and MongoDB that of its database, too: `shop.connect_py_journal`.
+        worker: the worker's properties, `bootstrap.servers` at least: how Kafka is reached, and converters of a connector that names none.
+        journal: the journal's table or collection, with its schema (database) or without: then `public` in PostgreSQL, else the database of
+            the captured tables.
         sequence: the column that counts a key's changes.
-        digest: columns of which digests are made, by table.
+        digest: columns that digests are made of, by table.
         offsets_topic: where the worker stores offsets; None: they are not looked at.
         wait: seconds within which the connector must catch up.
     """
 
     config: Mapping[str, str]
-    kafka: Mapping[str, str]
+    worker: Mapping[str, str]
     journal: str
     sequence: str
     digest: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -58,8 +60,42 @@ class Plan:
     wait: float = 60.0
 
 
-def verify_history(plan: Plan, sleep: Callable[[float], None] = time.sleep) -> tuple[History, list[Finding]]:
-    """Read and check, again and again until nothing is wrong or the time is up; return the last history and what is wrong with it.
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of it.
+
+    Attributes:
+        history: what was read last.
+        findings: what is wrong with it.
+        notes: what could not be tested, in sentences.
+    """
+
+    history: History
+    findings: Sequence[Finding]
+    notes: Sequence[str] = ()
+
+
+def promise_of(config: Mapping[str, str], *, start: int | None, restarts: int | None, exactly_once: bool) -> Promise:
+    """Return what may be expected of a connector by its configuration, and by what the caller knows of its run (see `Promise`).
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    from connectors.engine.snapshot.modes import StoredPosition
+
+    source = parse_source(config)
+    return Promise(
+        start=start,
+        restarts=restarts,
+        exactly_once=exactly_once,
+        snapshot=source.config.snapshot_mode.reads_data(StoredPosition.NONE),
+        tombstones=source.config.flag("tombstones.on.delete"),
+        initial_rows_lag=source.database == "mongodb",
+    )
+
+
+def verify_history(plan: Plan, sleep: Callable[[float], None] = time.sleep) -> Report:
+    """Read and check, again and again until nothing is wrong or the time is up; return what came of the last time.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -67,141 +103,160 @@ def verify_history(plan: Plan, sleep: Callable[[float], None] = time.sleep) -> t
         ConnectError: the database or Kafka cannot be read.
     """
     deadline = time.monotonic() + plan.wait
+    source = parse_source(plan.config)
     tables = SourceTables(plan.config, {})
     try:
         while True:
-            history = _read(plan, tables)
-            found = check(history)
+            history, notes = _read(plan, source, tables)
+            findings = check(history)
             left = deadline - time.monotonic()
-            if not found or left <= 0:
-                return history, found
+            if not findings or left <= 0:
+                return Report(history, findings, notes)
             sleep(min(2.0, left))
     finally:
         tables.close()
 
 
-def _read(plan: Plan, tables: SourceTables) -> History:
+def _read(plan: Plan, source: ParsedSource, tables: SourceTables) -> tuple[History, list[str]]:
     """Read the journal before the rows and the topics: what is committed meanwhile shows as a difference, and is read again."""
-    changes = read_journal(plan.config, plan.journal)
-    names = [name for name in tables.names() if any(change.table == name for change in changes)]
+    captured = tables.names()
+    if unknown := sorted(plan.digest.keys() - set(captured)):
+        raise ConfigError(f"--digest {', '.join(unknown)}: there is no such captured table. There are {', '.join(captured) or 'none'}.")
+    journal = read_journal(source, plan.journal, captured)
+    noted = {change.table for change in journal.changes}
+    names = [name for name in captured if name in noted]
     if not names:
-        raise ConfigError(f"{plan.journal} has no line of a captured table. Its triggers are made by the statements that --prepare prints.")
-    rows = {name: _rows(plan, tables, name) for name in names}
-    with contextlib.closing(KafkaAdmin(plan.kafka)) as admin:
-        events = list(_events(plan, admin, sorted({tables.topic(name) for name in names})))
+        raise ConfigError(f"{plan.journal} has no line of a captured table. --prepare prints the statements that make its triggers.")
+    unavailable = source.config.raw.get("unavailable.value.placeholder", UNAVAILABLE)
+    rows: dict[str, Rows] = {}
+    topics: set[str] = set()
+    for name in names:
+        rows[name], found = _rows(tables, name, EventReader(plan.sequence, plan.digest, unavailable=unavailable))
+        topics |= found
+    with contextlib.closing(KafkaAdmin(internal_properties(plan.worker, "verify"))) as admin:
+        partitions = _partitions(admin, topics)
+        promise, notes = _what_is_left(admin, topics, partitions, plan.promise)
+        reader = EventReader(plan.sequence, plan.digest, unavailable=unavailable, keys_only=journal.keys_only)
+        # a tombstone that nothing came before has the name of its topic in place of a table
+        events = [event for event in _events(plan, admin, sorted(topics), reader) if event.table in rows or event.table == event.topic]
         stored = list(_stored(plan, admin))
-    captured = [change for change in changes if change.table in rows]
-    return History(changes=captured, events=events, promise=plan.promise, rows=rows, stored=stored)
+        ends = _ends(admin, partitions) if promise.exactly_once else []
+    if left_out := [name for name in captured if name not in noted]:
+        notes.append(f"the journal has no line of {', '.join(left_out)}, so this was not tested")
+    history = History(
+        changes=[change for change in journal.changes if change.table in rows],
+        events=events,
+        promise=promise,
+        rows=rows,
+        stored=stored,
+        ends=ends,
+    )
+    return history, notes
 
 
-def read_journal(config: Mapping[str, str], journal: str) -> list[Change]:
-    """Return the journal's lines. Raises ConnectError."""
-    plugins = Plugins.discover()
-    name = plugins.resolve(config.get("connector.class", "").strip())
-    database, _, table = journal.rpartition(".")
-    if name == _POSTGRES:
-        from connectors.postgres.config import parse_config
-        from connectors.postgres.preparation import open_general
-
-        session = open_general(parse_config(config), lambda: False)
-        try:
-            return changes_of(map(_texts, session.query(postgres_query(table))))
-        finally:
-            session.close()
-    if not database:
-        raise ConfigError(f"--journal {journal} names no database: write it as DATABASE.{table}")
-    if name in _MYSQL:
-        from connectors.mysql.config.config import parse_config as parse_mysql
-        from connectors.mysql.server.queries import open_connection
-
-        connection = open_connection(parse_mysql(config, "mariadb" if "mariadb" in name else "mysql"))
-        try:
-            return changes_of(map(_texts, connection.query(mysql_query(database, table))))
-        finally:
-            connection.close()
-    from connectors.mongodb.config import parse_config as parse_mongo
-    from connectors.mongodb.server.connection import open_client
-
-    client = open_client(parse_mongo(config))
-    try:
-        return changes_of_documents(client[database][table].find().sort("_id"))
-    finally:
-        client.close()
-
-
-def _texts(row: Sequence[Any]) -> list[str | None]:
-    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in row]
-
-
-def _rows(plan: Plan, tables: SourceTables, name: str) -> Rows:
+def _rows(tables: SourceTables, name: str, reader: EventReader) -> tuple[Rows, set[str]]:
+    """Return a table's rows, and the topics to which they would be sent; of an empty table the one that its name gives."""
     found: dict[str, Row] = {}
-    columns = plan.digest.get(name)
-    for _, rows in tables.ranges(name):
-        for row in rows:
-            if row.key is None:
-                raise ConfigError(f"Table {name} has no key, so it has no history by key.")
-            values = plain(row.row)
-            hashed = digest_of(values.get(column) for column in columns) if columns else None
-            found[key_text(plain(row.key).values())] = Row(values.get(plan.sequence), hashed)
-    return found
+    topics: set[str] = set()
+    for record in tables.events(name):
+        event = reader.event(record.topic, 0, 0, plain(record.key), plain(record.value))
+        if event is None or event.key is None:
+            raise ConfigError(f"Table {name} has no key, so it has no history by key.")
+        found[event.key] = Row(event.sequence, event.digest)
+        topics.add(record.topic)
+    return found, topics or {tables.topic(name)}
 
 
-def _events(plan: Plan, admin: KafkaAdmin, topics: Iterable[str]) -> Iterator[Event]:
+# -- Kafka
+
+
+def _partitions(admin: KafkaAdmin, topics: Iterable[str]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for topic, count in admin.describe_topics(topics).items() for number in range(count)]
+
+
+def _what_is_left(
+    admin: KafkaAdmin, topics: Iterable[str], partitions: Sequence[TopicPartition], promise: Promise
+) -> tuple[Promise, list[str]]:
+    """Return the promise without what topics can no longer show, and a note on each of these."""
+    there = {partition.topic for partition in partitions}
+    notes = [f"the topic {topic} does not exist" for topic in sorted(topics) if topic not in there]
+    settings = admin.settings_of_topics(sorted(there))
+    begins = admin.begin_offsets(partitions) if partitions else {}
+    for topic in sorted(there):
+        if "compact" in settings[topic].get("cleanup.policy", ""):
+            notes.append(f"the topic {topic} is compacted, so changes that are lost and missing tombstones were not looked for")
+        elif any(begins[partition] for partition in partitions if partition.topic == topic):
+            notes.append(f"the topic {topic} has lost its oldest records, so changes that are lost were not looked for")
+        else:
+            continue
+        promise = replace(promise, compacted=True)
+    return promise, notes
+
+
+def _ends(admin: KafkaAdmin, partitions: Sequence[TopicPartition]) -> list[PartitionEnd]:
+    if not partitions:
+        return []
+    ends = admin.end_offsets(partitions)
+    stable = admin.end_offsets(partitions, committed=True)
+    return [PartitionEnd(each.topic, each.partition, ends[each], stable[each]) for each in partitions]
+
+
+def _events(plan: Plan, admin: KafkaAdmin, topics: Iterable[str], reader: EventReader) -> Iterator[Event]:
     plugins = Plugins.discover()
-    read_key, read_value = (_values(plugins, plan.config, side) for side in ("key", "value"))
-    reader = EventReader(plan.sequence, plan.digest)
+    read_key, read_value = (_values(plugins, plan, side) for side in ("key", "value"))
     for topic in topics:
-        for record in read_topic(plan.kafka, admin, topic, committed=plan.promise.exactly_once):
-            key, value = read_key(topic, record.key), read_value(topic, record.value)
+        for record in read_topic(plan.worker, admin, topic, committed=plan.promise.exactly_once):
+            try:
+                key, value = read_key(topic, record.key), read_value(topic, record.value)
+            except (ValueError, DataError) as error:
+                where = f"{topic}-{record.partition}@{record.offset}"
+                raise DataError(f"{where} is not what the connector's converters write: {error}") from error
             event = reader.event(topic, record.partition, record.offset, key, value)
             if event is not None:
                 yield event
 
 
-def _values(plugins: Plugins, config: Mapping[str, str], side: str) -> Callable[[str, bytes | None], Any]:
-    """Return what makes plain values of a record's bytes."""
-    name = config.get(f"{side}.converter", "").strip() or _JSON
-    if plugins.resolve(name) == _JSON:  # no schema is needed for plain values, and without one it is several times faster
-        has_schemas = config.get(f"{side}.converter.schemas.enable", "true").strip().lower() == "true"
+def _values(plugins: Plugins, plan: Plan, side: str) -> Callable[[str, bytes | None], Any]:
+    """Return what makes plain values of a record's bytes; it raises ValueError or DataError."""
+    name = f"{side}.converter"
+    owner = plan.config if plan.config.get(name) else plan.worker if plan.worker.get(name) else {name: _JSON}
+    if plugins.resolve(owner[name].strip()) == _JSON:  # no schema is needed for plain values, and without one it is several times faster
+        # a worker that is known by its address alone may have either form
+        has_schemas = owner.get(f"{name}.schemas.enable", "true").strip().lower() == "true"
 
         def read(_topic: str, data: bytes | None) -> Any:
             found = None if data is None else orjson.loads(data)
             return found.get("payload") if has_schemas and isinstance(found, dict) and found.keys() == {"schema", "payload"} else found
 
         return read
-    made = converter(plugins, {}, config, f"{side}.converter")
+    made = converter(plugins, {}, owner, name)
     return lambda topic, data: None if data is None else plain(made.to_connect_data(topic, data)[1])
 
 
 def _stored(plan: Plan, admin: KafkaAdmin) -> Iterator[StoredOffset]:
     if plan.offsets_topic is None:
         return
-    for record in read_topic(plan.kafka, admin, plan.offsets_topic):
-        connector, *partition = json.loads(record.key or b"[null]")
-        if connector == plan.config.get("name"):
-            offset = json.loads(record.value) if record.value else None
-            position = None if offset is None else position_of_offset(offset)
-            if offset is None or position is not None:
-                yield StoredOffset(json.dumps(partition), position)
+    # what a transaction that was given up has stored is not what a task begins with
+    for record in read_topic(plan.worker, admin, plan.offsets_topic, committed=True):
+        key = parse_offset_key(record.key)
+        if key is None or key[0] != plan.config.get("name"):
+            continue
+        offset = parse_offset_value(record.value) if record.value else None
+        position = None if offset is None else position_of_offset(offset)
+        if offset is None or position is not None:
+            yield StoredOffset(json.dumps(key[1]), position)
 
 
-def position_of_offset(offset: Mapping[str, Any]) -> Position | None:
-    """Return the place in the log of a stored source offset; None: it has none with an order."""
-    if "lsn" in offset:
-        return (offset["lsn"],)
-    if "file" in offset:
-        return offset["file"], offset["pos"], offset.get("event", 0), offset.get("row", 0)
-    return None
-
-
-def read_topic(kafka: Mapping[str, str], admin: KafkaAdmin, topic: str, *, committed: bool = False) -> list[LogRecord]:
+def read_topic(worker: Mapping[str, str], admin: KafkaAdmin, topic: str, *, committed: bool = False) -> list[LogRecord]:
     """Return a topic's records, by partition and offset; of one that does not exist, none."""
     if topic not in admin.describe_topics([topic]):
         return []
     found: list[LogRecord] = []
-    log = KafkaLog(topic, kafka, admin, found.append, read_committed=committed)
-    log.start(timeout=_READ_SECONDS)
-    log.stop()
+    log = KafkaLog(topic, internal_properties(worker, "verify"), admin, found.append, read_committed=committed)
+    try:
+        log.start(timeout=_READ_SECONDS)
+    finally:
+        log.stop()
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
@@ -212,25 +267,40 @@ def plain(value: Any) -> Any:
     return value
 
 
-def as_text(history: History, findings: Sequence[Finding], limit: int = 20) -> str:
-    """Return a line on what was read, and one on each finding that is shown."""
+# -- what to print
+
+
+def as_text(report: Report, limit: int = 20) -> str:
+    """Return a line on what was read, one on each finding that is shown, and one on each note."""
+    history, findings = report.history, report.findings
     head = f"{len(history.changes)} changes of {_keys(history)} keys in the journal, {len(history.events)} records in the topics: "
     lines = [head + (f"{len(findings)} WRONG" if findings else "all as promised"), *(f"  {finding}" for finding in findings[:limit])]
-    return "\n".join([*lines, f"  … and {len(findings) - limit} more"] if len(findings) > limit else lines)
+    if len(findings) > limit:
+        lines.append(f"  … and {len(findings) - limit} more")
+    return "\n".join([*lines, *(f"  note: {note}" for note in report.notes)])
 
 
-def as_json(history: History, findings: Sequence[Finding]) -> dict[str, Any]:
+def as_json(report: Report) -> dict[str, Any]:
     """Return the same, with all findings, as values of JSON."""
+    history = report.history
     return {
+        "tables": sorted(history.rows or ()),
         "changes": len(history.changes),
         "keys": _keys(history),
         "records": len(history.events),
+        "as_promised": not report.findings,
         "findings": [
-            {"finding": str(found.invariant), "table": found.table, "key": found.key and shown(found.key), "evidence": found.evidence}
-            for found in findings
+            {
+                "finding": str(found.invariant),
+                "table": found.table,
+                "key": None if found.key is None else shown(found.key),
+                "evidence": found.evidence,
+            }
+            for found in report.findings
         ],
+        "notes": list(report.notes),
     }
 
 
 def _keys(history: History) -> int:
-    return len({(change.table, change.key) for change in history.changes})
+    return len({(change.table, change.key) for change in history.changes if change.key is not None})
