@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import random
 import subprocess
 import sys
@@ -146,6 +149,68 @@ def test_rows_that_were_deleted_while_nobody_captured_go_with_the_next_blocking_
         assert worker.status(f"sink-{tag}")["tasks"][0]["state"] == "RUNNING"
         worker.delete(f"sink-{tag}")
         worker.delete(f"again-{tag}")
+
+
+@pytest.mark.long
+def test_a_name_alone_is_verified_with_all_connectors_that_belong_to_it(
+    worker: Worker, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path
+) -> None:
+    resolve(SINK_JARS, cached(SINK_JARS, "spark-sink"))
+    shop, stock, lake, page = f"shop-{tag}", f"stock-{tag}", f"lake-{tag}", tmp_path / "result.html"
+    topics = {shop: f"pg_{tag}.public.product", stock: f"pg_{tag}b.public.part"}
+    with postgres.connect(database) as connection:
+        for table in ("product", "part"):
+            connection.execute(f"CREATE TABLE {table} (id integer PRIMARY KEY, name text)")
+            connection.execute(f"INSERT INTO {table} SELECT g, 'p' || g FROM generate_series(1, 50) g")
+        worker.create(shop, postgres_source(postgres, database, tag, table_include_list="public.product"))
+        worker.create(stock, postgres_source(postgres, database, f"{tag}b", table_include_list="public.part"))
+        worker.create(lake, lakehouse(",".join(topics.values()), tmp_path))
+        arguments = ["--worker", worker.url, "--wait", "300", "--html", str(page)]
+        assert on_a_terminal("verify", lake, *arguments)[0] == 0  # rows that are late settle
+        code, said, shown = on_a_terminal("verify", lake, *arguments)
+        assert (code, said) == (0, verdicts(lake, {shop: "product", stock: "part"})), said
+        assert "public.product: source, 50 of about 50 rows (100 %)" in shown
+        assert "2 of 2 tables are equal to their source" in page.read_text()
+        code, said, _ = on_a_terminal("verify", stock, *arguments)
+        assert (code, said) == (0, ["public.part (public.part): equal; 50 rows in the source, 50 in the table"])
+        worker.request("PUT", f"/connectors/{lake}/stop")
+        wait_until(lambda: not worker.status(lake)["tasks"], 60, "the sink's end")
+        connection.execute("UPDATE part SET name = '<b>' WHERE id = 7")
+        code, said, shown = on_a_terminal("verify", lake, "--worker", worker.url, "--wait", "6", "--html", str(page))
+        assert code == 3 and said[-1] == "  different id=7: name is '<b>' in the source, 'p7' in the table"
+        assert "public.part: differing, 1 keys, which have" in shown
+        text = page.read_text()
+        assert "1 of 2 tables are equal to their source; 1 differs" in text and "&lt;b&gt;" in text and "<b>" not in text
+        for name in (lake, shop, stock):
+            worker.delete(name)
+
+
+def verdicts(sink: str, tables: dict[str, str]) -> list[str]:
+    """What is printed of pairs whose tables are equal, of 50 rows each."""
+    return [
+        f"{source} → {sink}: public.{table} (public.{table}): equal; 50 rows in the source, 50 in the table"
+        for source, table in tables.items()
+    ]
+
+
+def on_a_terminal(*arguments: str) -> tuple[int, list[str], str]:
+    """Run `connect-py` with a terminal for its asides; returns exit code, lines of the output, and what the terminal was sent."""
+    terminal, side = pty.openpty()
+    shown: list[bytes] = []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # how Linux says that nobody writes any more
+            while data := os.read(terminal, 4096):
+                shown.append(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    command = [sys.executable, "-m", "connect_py.app.cli", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=side, stdin=subprocess.DEVNULL, text=True, timeout=500, check=False)
+    os.close(side)
+    reader.join()
+    os.close(terminal)
+    return done.returncode, [line for line in done.stdout.splitlines() if "were late" not in line], b"".join(shown).decode()
 
 
 def lakehouse(topic: str, place: Path) -> dict[str, str]:

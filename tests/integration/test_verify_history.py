@@ -12,13 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bson import ObjectId
 from confluent_kafka import Producer
 
 from connect_py.app.cli import main
+from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
+from connect_py.app.verify.history.journal import digest_of, line_of_document
+from connect_py.app.verify.history.records import Change, Op
+from tests import mongo_task
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
@@ -32,6 +37,8 @@ WORK = (
     "INSERT INTO {table} (id, note) VALUES (2, 'again')",
     "UPDATE {table} SET id = 30 WHERE id = 3",
 )
+
+ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
 
 
 @dataclass
@@ -60,8 +67,11 @@ def mysql_table(mysql: MySqlAddress, kafka: Kafka) -> Iterator[Table]:
         connection.autocommit(True)
         cursor.execute(f"CREATE DATABASE {name}")
         cursor.execute(f"CREATE TABLE {name}.item (id INT PRIMARY KEY, version BIGINT NOT NULL DEFAULT 1, note VARCHAR(20))")
-        config = mysql_source(mysql, kafka.bootstrap, name, table_include_list=f"{name}.item")
-        yield Table(f"{name}.item", f"{name}.{name}.item", config, cursor.execute)
+        # a transform chooses the topic
+        routed = {"transforms": "route", "transforms_route_type": "org.apache.kafka.connect.transforms.RegexRouter"}
+        routed |= {"transforms_route_regex": rf"{name}\.(.*)", "transforms_route_replacement": "routed-$1"}
+        config = mysql_source(mysql, kafka.bootstrap, name, table_include_list=f"{name}.item", **routed)
+        yield Table(f"{name}.item", f"routed-{name}.item", config, cursor.execute)
         cursor.execute(f"DROP DATABASE {name}")
 
 
@@ -116,3 +126,39 @@ def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
     assert (code, said["tables"], said["changes"], said["notes"]) == (3, [table.name], 11, [])
     assert {found["finding"] for found in said["findings"]} == {"phantom", "table"}
     worker.delete(tag)
+
+
+def test_documents_are_what_their_journal_says(
+    make_worker: Callable[..., Worker], kafka: Kafka, mongo: MongoAddress, tag: str, tmp_path: Path
+) -> None:
+    source, keys = tmp_path / "source.json", {1: "1", 2: "2", 3: "3", ID: f'{{"$oid": "{ID}"}}'}
+    with mongo_task.database(mongo) as db:
+        table, topic = f"{db.name}.items", f"m.{db.name}.items"
+        config = mongo_task.config(mongo, db, collection_include_list=rf"{db.name}\.items")
+        source.write_text(json.dumps({"name": tag, "config": config}))
+        lines = iter(range(1, 100))
+
+        def note(key: Any, sequence: int, op: Op, text: str | None) -> None:
+            digest = None if text is None else digest_of([text])
+            db.connect_py_journal.insert_one(line_of_document(Change(next(lines), table, keys[key], sequence, op, "", digest)))
+            if op is Op.DELETE:
+                db.items.delete_one({"_id": key})
+            else:
+                db.items.replace_one({"_id": key}, {"version": sequence, "note": text}, upsert=True)
+
+        for key in (1, 2, ID):
+            note(key, 1, Op.CREATE, "before")
+        worker = make_worker()
+        worker.create(tag, config)
+        wait_until(lambda: kafka.count(topic) >= 3, 60, "the snapshot")
+        note(3, 1, Op.CREATE, "new")
+        note(1, 2, Op.UPDATE, "other")
+        note(2, 2, Op.DELETE, None)
+        note(2, 3, Op.CREATE, "again")
+        settings = [str(source), "--bootstrap-servers", kafka.bootstrap, "--digest", f"{table}:note"]
+        code, output = run(*settings, "--offsets-topic", worker.topic("offset"))
+        assert (code, output) == (0, "7 changes of 4 keys in the journal, 8 records in the topics: all as promised\n"), output
+        db.connect_py_journal.update_one({"_id": 4}, {"$set": {"digest": digest_of(["newer"])}})
+        code, output = run(*settings, "--wait", "0")
+        assert code == 3 and f"values: {table} [3]: {topic}-0@3 has other values of row 1 than were committed" in output, output
+        worker.delete(tag)

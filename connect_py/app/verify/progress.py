@@ -47,6 +47,7 @@ class ProgressLine(Progress):
         self._table = ""
         self._estimate: int | None = None
         self._rows: dict[Side, int] = {"table": 0, "source": 0}
+        self._phase = ""
         self._shown_at = float("-inf")
         self._is_shown = False
 
@@ -54,7 +55,7 @@ class ProgressLine(Progress):
         """Begin a table."""
         self._table, self._estimate = table, estimate
         self._rows = {"table": 0, "source": 0}
-        self._shown_at = float("-inf")
+        self._phase = ""
 
     def read(self, side: Side, rows: int) -> None:
         """Count rows; what the table has is what its source is expected to have."""
@@ -63,11 +64,11 @@ class ProgressLine(Progress):
         done = self._rows[side]
         # an estimate that turns out to be too low says nothing any more
         of = f" of about {expected:,} rows ({100 * done // expected} %)" if expected and done <= expected else " rows"
-        self._show(f"{self._table}: {side}, {done:,}{of}")
+        self._show(side, f"{done:,}{of}")
 
     def wait(self, keys: int, seconds: float) -> None:
         """Say what is waited for."""
-        self._show(f"{self._table}: {keys:,} keys differ; they have {seconds:.0f} s to settle")
+        self._show("differing", f"{keys:,} keys, which have {seconds:.0f} s to settle")
 
     def end(self) -> None:
         """Clear the line."""
@@ -76,10 +77,10 @@ class ProgressLine(Progress):
             self._stream.flush()
             self._is_shown = False
 
-    def _show(self, text: str) -> None:
+    def _show(self, phase: str, text: str) -> None:
         now = self._clock()
-        if now - self._shown_at < _SECONDS:
+        if phase == self._phase and now - self._shown_at < _SECONDS:
             return
-        self._shown_at, self._is_shown = now, True
-        self._stream.write(f"\r\033[K{text[: self._width]}")
+        self._phase, self._shown_at, self._is_shown = phase, now, True
+        self._stream.write(f"\r\033[K{f'{self._table}: {phase}, {text}'[: self._width]}")
         self._stream.flush()

@@ -265,18 +265,19 @@ def test_progress_is_one_line_that_is_written_over_and_cleared() -> None:
     now[0] += 1
     line.read("table", 3000)
     assert shown() == "\r\033[Kshop.item: table, 5,000 rows"  # more than was expected
-    now[0] += 1
     line.read("source", 500)
     assert shown() == "\r\033[Kshop.item: source, 500 of about 5,000 rows (10 %)"
-    now[0] += 1
     line.wait(3, 12.4)
-    assert shown() == "\r\033[Kshop.item: 3 keys differ; they have 12 s to settle"
+    assert shown() == "\r\033[Kshop.item: differing, 3 keys, which have 12 s to settle"
     line.end()
     line.end()
     assert shown() == "\r\033[K"
     line.begin("a" * 80, None)
     line.read("table", 1)
     assert shown() == "\r\033[K" + "a" * 60
+    line.begin("b", None)
+    line.read("table", 1)
+    assert shown() == "\r\033[Kb: table, 1 rows"  # another table is shown at once
 
 
 # -- the command line ------------------------------------------------------------------------------------------------------------------
