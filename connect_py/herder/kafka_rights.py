@@ -14,7 +14,7 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.doctor import Diagnosis, Finding
 from connect_py.api.storage import OWN_OFFSETS_TOPIC
 from connect_py.config.connector import max_tasks
-from connect_py.errors import ConfigError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka import acl
 from connect_py.kafka.acl import Login, TopicNeed
 from connect_py.kafka.admin import KafkaAdmin
@@ -140,7 +140,7 @@ class KafkaRights:
                 unseen.append(f"{at}: {error}")
                 continue
             try:
-                login = self._ask(asked, admin)
+                topics, uncreatable = self._of_topics(asked, admin)
             except RetriableError as error:
                 reason = admin.refused_login() or f"no broker answered it within {self._seconds:g} s"
                 findings.append(acl.login_finding(asked.roles, servers, reason))
@@ -148,6 +148,11 @@ class KafkaRights:
                 continue
             finally:
                 admin.close()
+            groups, refused_ids, failure = self._of_groups(asked)
+            if failure is not None:
+                unseen.append(f"{at}: {failure}")
+            name = acl.principal(asked.properties)
+            login = Login(tuple(asked.roles), name, servers, topics, groups, uncreatable, refused_ids)
             self._found |= dict.fromkeys(asked.roles, login)
             findings += _findings(login, asked)
         return Diagnosis(findings, unseen=unseen)
@@ -156,27 +161,25 @@ class KafkaRights:
         """Return the topics of which a role's login has been told that they do not exist."""
         return [name for name in names if role in self._found and name not in self._found[role].topics]
 
-    def _ask(self, asked: _Asked, admin: KafkaAdmin) -> Login:
-        """Raises RetriableError."""
+    def _of_topics(self, asked: _Asked, admin: KafkaAdmin) -> tuple[dict[str, frozenset[str] | None], frozenset[str]]:
+        """Return what may be done on topics, and those that may not be created. Raises RetriableError."""
+        admin.brokers()  # a login that needs no topic has to be taken as well
         topics = admin.allowed_on_topics(asked.topics)
         unknown = [topic for topic, need in asked.topics.items() if need.creates and topics.get(topic, frozenset()) == frozenset()]
-        uncreatable = admin.creation_refused(unknown)
-        groups: Mapping[str, bool | None] = {}
-        refused: Sequence[str] = ()
-        if asked.ids or asked.groups:
-            from connect_py.kafka.group_client import group_rights  # which takes a third of a second to import
+        return topics, frozenset(admin.creation_refused(unknown))
 
-            ids = [id_ for ids, _ in asked.ids.values() for id_ in ids]
+    def _of_groups(self, asked: _Asked) -> tuple[Mapping[str, bool | None], frozenset[str], ConnectError | None]:
+        """Return whether groups may be joined, the transactional ids that may not be used, and why that could not be asked."""
+        if not asked.ids and not asked.groups:
+            return {}, frozenset(), None
+        from connect_py.kafka.group_client import group_rights  # which takes a third of a second to import
+
+        ids = [id_ for ids, _ in asked.ids.values() for id_ in ids]
+        try:
             groups, refused = group_rights(asked.properties, list(asked.groups), ids, self._seconds)
-        return Login(
-            tuple(asked.roles),
-            acl.principal(asked.properties),
-            asked.properties["bootstrap.servers"],
-            topics,
-            groups,
-            frozenset(uncreatable),
-            frozenset(refused),
-        )
+        except (ConfigError, RetriableError) as error:
+            return {}, frozenset(), error
+        return groups, frozenset(refused), None
 
 
 def _add(asked: _Asked, topic: str, need: TopicNeed) -> None:

@@ -53,8 +53,10 @@ _ATTEMPT_SECONDS = 2.0
 _SHOW_LIFE_SECONDS = 1.0
 _SHOW_LIFE_MS = 1000
 
-#: `AclOperation.READ`, a bit of what a login may do, and the number that stands for no answer (KIP-430).
-_READ, _NOT_SAID = 3, -(1 << 31)
+#: How long one of several brokers is waited for.
+_NODE_SECONDS = 1.0
+#: `AclOperation.READ`, as answers have it (KIP-430).
+_READ = 3
 
 #: What does not pass by itself.
 _REFUSED = (errors.SaslAuthenticationFailedError, errors.UnsupportedSaslMechanismError)
@@ -233,15 +235,20 @@ def group_rights(
         deadline = time.monotonic() + seconds
         for node in sorted(broker.node_id for broker in manager.cluster.brokers()) if groups else ():
             request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=True, max_version=5)
-            answer = await manager.wait_for(manager.send(request, node_id=node), 1000 * (deadline - time.monotonic()))
+            limit = 1000 * min(_NODE_SECONDS, max(0.0, deadline - time.monotonic()))
+            try:
+                answer = await manager.wait_for(manager.send(request, node_id=node), limit)
+            except errors.KafkaError as error:  # one that is down says nothing of its groups
+                log.debug("The broker %s was not asked about groups: %s", node, _text(error))
+                continue
             for group in answer.groups:
                 if errors.for_code(group.error_code) is errors.GroupAuthorizationFailedError:
                     found[group.group_id] = False
-                elif not group.error_code and group.authorized_operations != _NOT_SAID:
-                    found[group.group_id] = bool(group.authorized_operations & 1 << _READ)
+                elif not group.error_code and group.authorized_operations is not None:
+                    found[group.group_id] = _READ in group.authorized_operations
         if ids:  # any broker looks at rights before it looks for the id
             request = DescribeTransactionsRequest(transactional_ids=list(ids))
-            answer = await manager.wait_for(manager.send(request), 1000 * (deadline - time.monotonic()))
+            answer = await manager.wait_for(manager.send(request), 1000 * max(_NODE_SECONDS, deadline - time.monotonic()))
             denied = errors.TransactionalIdAuthorizationFailedError
             refused.extend(each.transactional_id for each in answer.transaction_states if errors.for_code(each.error_code) is denied)
 

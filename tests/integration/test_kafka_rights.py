@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connect_py.api import Diagnosis, Finding, Person
 from connect_py.herder.kafka_doctor import KafkaDoctor
 from connect_py.kafka.acl import Login
+from connect_py.kafka.group_client import group_rights
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from tests.fix_kafka import GuardedKafka, Kafka
@@ -137,6 +139,44 @@ def test_a_producer_whose_login_was_forgotten_is_found(guarded_kafka: GuardedKaf
     assert doctor.cluster().code == 0
     (finding,) = [each for each in doctor.topics([tag]).findings if each.check == "kafka.login"]
     assert "the producer" in finding.what and "producer." in finding.advice
+
+
+def test_who_may_only_describe_a_group_may_not_join_it(guarded_kafka: GuardedKafka, tag: str) -> None:
+    use_a_group(guarded_kafka.bootstrap, tag)
+    worker = guarded_kafka.login("worker") | guarded_kafka.login("reader", "consumer.")
+    login = Login(("the consumer",), "User:reader", guarded_kafka.bootstrap)
+    run(login.allow(["DESCRIBE"], "--group", f"connect-{tag}"))
+
+    def sink() -> list[str]:
+        return [finding.what for finding in KafkaDoctor(worker, FileStreamSinkConnector, {"name": tag}).cluster().findings]
+
+    refusal = [f"User:reader (the consumer) may not join the group 'connect-{tag}'."]
+    eventually(lambda: sink() == refusal, "the right to describe")
+    rights = group_rights(guarded_kafka.login("reader"), [f"connect-{tag}", f"other-{tag}"], [], 5)
+    assert rights == ({f"connect-{tag}": False, f"other-{tag}": False}, [])
+    run(login.allow(["READ"], "--group", f"connect-{tag}"))
+    eventually(lambda: sink() == [], "the right to join")
+    everything = group_rights({"bootstrap.servers": guarded_kafka.bootstrap}, [f"connect-{tag}"], [], 5)
+    assert everything == ({f"connect-{tag}": True}, [])
+
+
+def use_a_group(bootstrap: str, tag: str) -> None:
+    """Have the cluster begin to keep groups."""
+    make(Kafka(bootstrap), tag)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": tag})
+    try:
+        place = TopicPartition(tag, 0, 0)
+        eventually(lambda: commits(consumer, place), "coordinator of groups")
+    finally:
+        consumer.close()
+
+
+def commits(consumer: Consumer, place: TopicPartition) -> bool:
+    try:
+        consumer.commit(offsets=[place], asynchronous=False)
+    except KafkaException:
+        return False
+    return True
 
 
 def test_who_may_do_everything_gets_no_finding(guarded_kafka: GuardedKafka, tag: str) -> None:
