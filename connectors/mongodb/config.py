@@ -160,14 +160,23 @@ def parse_config(config: Config) -> MongoConfig:
     )
 
 
+#: Accepted, and why it changes nothing.
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "event.processing.failure.handling.mode": "an event that cannot be decoded fails the task whatever it says",
+    "converters": "documents have no columns to convert",
+    "post.processors": "documents have no columns to convert",
+    "heartbeat.action.query": "MongoDB has no statement to run",
+}
+
+
 def _without_effect(raw: Mapping[str, str]) -> list[str]:
     """Return accepted properties that have no effect."""
-    found = []
-    if raw["event.processing.failure.handling.mode"].strip().lower() != "fail":
-        found.append("event.processing.failure.handling.mode: an event that cannot be decoded fails the task whatever it says")
-    for name in ("converters", "post.processors"):
-        if raw.get(name, "").strip():
-            found.append(f"{name} is set, but documents have no columns to convert: it has no effect")
+    defaults = with_defaults(PROPERTIES, {})
+    found = [
+        f"{name} is set and has no effect: {why}"
+        for name, why in WITHOUT_EFFECT.items()
+        if raw.get(name, "").strip().lower() != defaults.get(name, "").lower()
+    ]
     signal, scope, target = (
         raw.get("signal.data.collection", "").strip(),
         raw["capture.scope"].strip().lower(),
@@ -175,8 +184,6 @@ def _without_effect(raw: Mapping[str, str]) -> list[str]:
     )
     if signal and scope != "deployment" and (scope == "collection" or not signal.startswith(f"{target.strip()}.")):
         found.append(f"signal.data.collection={signal} lies outside of what is watched (capture.target={target}): no signal will be seen")
-    if raw.get("heartbeat.action.query"):
-        found.append("heartbeat.action.query is set, but MongoDB has no statement to run: it has no effect")
     return found
 
 

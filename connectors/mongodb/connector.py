@@ -9,7 +9,7 @@ from connect_py.api import ConfigDef, ConfigValue, Diagnosis, SourceConnector, S
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
-from connectors.mongodb.config import PROPERTIES, VERSION, validate_config
+from connectors.mongodb.config import PROPERTIES, VERSION, WITHOUT_EFFECT, validate_config
 
 
 class MongoDbConnector(SourceConnector):
@@ -32,6 +32,7 @@ class MongoDbConnector(SourceConnector):
         "mongodb.",
         "snapshot.collection.filter.overrides.",
     )
+    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
 
     _config: Mapping[str, str]
 

@@ -142,7 +142,9 @@ def connector_findings(wanted: ConnectorFile, worker: Mapping[str, str], plugins
                 yield Finding(file, "refused", value.name, said if value.name in said else f"{value.name}: {said}")
     for warning in infos.warnings:
         quoted = re.search(r"'([^']+)'", warning)
-        yield Finding(file, "unknown", quoted[1] if quoted else "", warning)
+        name = quoted[1] if quoted else ""
+        if name not in connector.without_effect:  # of which there is more to say
+            yield Finding(file, "unknown", name, warning)
     for listed, why in connector.without_effect.items():
         for name in (name for name in wanted.config if name == listed or (listed.endswith(".") and name.startswith(listed))):
             default = known[name].default if name in known else None

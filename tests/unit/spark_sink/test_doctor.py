@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ def test_each_fault_of_the_machine_has_its_finding() -> None:
     ill = Facts("No Java was found.", (Path("/cache"), False), (Path("/full"), 5 << 20), (Path("/warehouse"), False))
     assert [finding.check for finding in findings(ill)] == ["sink.java", "sink.jars", "sink.disk", "sink.warehouse"]
     assert "5 MB are free in /full" in list(findings(ill))[2].what
+    more = replace(WELL, missing_jars=("/no.jar",), renames_in_s3=True)
+    assert [finding.check for finding in findings(more)] == ["sink.jars.missing", "sink.catalog.hadoop"]
 
 
 def test_the_facts_are_those_of_the_configurations_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,4 +32,7 @@ def test_the_facts_are_those_of_the_configurations_folders(tmp_path: Path, monke
     facts = read_facts(config)
     assert facts.jars is not None and facts.jars[0].is_relative_to(tmp_path / "cache") and not facts.jars[1]
     assert facts.warehouse == (tmp_path / "lake/house", True)
-    assert read_facts(config | {"lakehouse.catalog.warehouse": "s3a://bucket/lake"}).warehouse is None
+    s3 = read_facts(config | {"lakehouse.catalog.warehouse": "s3a://bucket/lake"})
+    assert s3.warehouse is None and s3.renames_in_s3
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", "spark.jars")
+    assert read_facts(config | {"lakehouse.spark.jars": f"{tmp_path}/a.jar,{__file__}"}).missing_jars == (f"{tmp_path}/a.jar",)

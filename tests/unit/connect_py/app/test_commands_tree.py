@@ -222,6 +222,15 @@ def test_what_a_jdbc_sink_does_not_use_is_said(tmp_path: Path, capsys: pytest.Ca
     assert (code, [(kind, name) for kind, name, _ in found]) == (0, [("ignored", name) for name in sorted(unused, reverse=True)])
 
 
+def test_what_a_mongodb_source_does_not_use_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "documents.json"
+    config = {"connector.class": "io.debezium.connector.mongodb.MongoDbConnector", "topic.prefix": "m"}
+    config |= {"mongodb.connection.string": "mongodb://db/?replicaSet=rs", "event.processing.failure.handling.mode": "fail"}
+    path.write_text(json.dumps({"name": "documents", **config, "heartbeat.action.query": "SELECT 1"}))
+    code, found = checked(path, capsys)
+    assert (code, [(kind, name) for kind, name, _ in found]) == (0, [("ignored", "heartbeat.action.query")])
+
+
 def test_paths_of_files_are_the_workers_to_allow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, worker = tmp_path / "lines.yaml", tmp_path / "worker.properties"
     path.write_text("name: lines\nconnector.class: FileStreamSource\nfile: /data/lines.txt\ntopic: t\n")
