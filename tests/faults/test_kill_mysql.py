@@ -80,7 +80,9 @@ class MySqlChanges(Changes):
         if what < 0.2:
             execute("DELETE FROM item WHERE id = %s", (key,))
         elif what < 0.3:
-            execute("UPDATE IGNORE item SET id = %s WHERE id = %s", (to, key))
+            # not UPDATE IGNORE: MariaDB runs triggers for rows, too, that it leaves alone
+            there = "SELECT 1 FROM (SELECT id FROM item WHERE id = %s) AS other"
+            execute(f"UPDATE item SET id = %s WHERE id = %s AND NOT EXISTS ({there})", (to, key, to))
         else:
             execute("INSERT INTO item VALUES (%s, 1, %s) ON DUPLICATE KEY UPDATE note = VALUES(note)", (key, f"changed {version}"))
         self._connection.commit()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from connect_py.app.cli import main
 from connect_py.app.services.mongo import MongoAddress
@@ -112,9 +113,19 @@ def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
     code, output = run(str(source), *settings, "--start", "3", "--restarts", "0", "--wait", "60")
     assert (code, output) == (0, "11 changes of 6 keys in the journal, 13 records in the topics: all as promised\n"), output
     records = [message for message in kafka.read(table.topic) if message.value() is not None]
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
     forged = records[-1].value().replace(b'"version":1', b'"version":77')
     assert forged != records[-1].value()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": tag})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(table.topic, forged, records[-1].key())
+    producer.flush(20)
+    code, output = run(str(source), *settings, "--exactly-once", "--wait", "0")
+    assert code == 3 and "exactly-once: " in output and "a transaction is open" in output and "phantom" not in output, output
+    producer.abort_transaction(30)
+    code, output = run(str(source), *settings, "--exactly-once")
+    assert (code, output.partition(":")[2]) == (0, " all as promised\n"), output
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
     producer.produce(table.topic, forged, records[-1].key())
     producer.flush(20)
     code, output = run(str(source), *settings, "--wait", "0")
@@ -125,6 +136,14 @@ def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
     said = json.loads(output)
     assert (code, said["tables"], said["changes"], said["notes"]) == (3, [table.name], 11, [])
     assert {found["finding"] for found in said["findings"]} == {"phantom", "table"}
+    compact = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, table.topic, incremental_configs=[compact])
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(20)
+    said = json.loads(run(str(source), *settings, "--wait", "0", "--json")[1])
+    assert said["notes"] == [
+        f"the topic {table.topic} is compacted, so no topic was tested for changes that are lost and for missing tombstones"
+    ]
     worker.delete(tag)
 
 

@@ -22,7 +22,8 @@ _STYLE = """
 body { margin: 2rem auto; max-width: 75rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif }
 body { color: var(--text); background: var(--back) }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; width: 100% }
-th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; overflow-wrap: anywhere }
+th, td { border: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top }
+td { overflow-wrap: anywhere }
 th { background: var(--head) }
 td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 code { font: .9em ui-monospace, monospace }
@@ -115,7 +116,7 @@ def _details(outcome: Outcome) -> Iterator[str]:
     if not outcome.differences:
         return
     yield '<div class="wide"><table><thead><tr>'
-    yield "".join(f'<th scope="col">{name}</th>' for name in ("", "key", "in the source", "in the table"))
+    yield "".join(f'<th scope="col">{name}</th>' for name in ("difference", "key", "in the source", "in the table"))
     yield "</tr></thead><tbody>"
     for difference in outcome.differences:
         yield f"<tr>{''.join(_cells(difference))}</tr>"

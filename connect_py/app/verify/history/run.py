@@ -184,11 +184,12 @@ def _what_is_left(
     begins = admin.begin_offsets(partitions) if partitions else {}
     for topic in sorted(there):
         if "compact" in settings[topic].get("cleanup.policy", ""):
-            notes.append(f"the topic {topic} is compacted, so changes that are lost and missing tombstones were not looked for")
+            what = "is compacted"
         elif any(begins[partition] for partition in partitions if partition.topic == topic):
-            notes.append(f"the topic {topic} has lost its oldest records, so changes that are lost were not looked for")
+            what = "does not have its oldest records any more"
         else:
             continue
+        notes.append(f"the topic {topic} {what}, so no topic was tested for changes that are lost and for missing tombstones")
         promise = replace(promise, compacted=True)
     return promise, notes
 
