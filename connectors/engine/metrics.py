@@ -251,11 +251,16 @@ class SnapshotMetrics(_Events):
         self._rates.table_ended(table)
 
     def end(self, state: str) -> None:
-        """Note that the snapshot is `completed` or `aborted`; or there was none to take, and it is `skipped`."""
+        """Note that the snapshot is `completed` or `aborted`."""
         self._state, self._ended = state, self._clock()
         self._rates.end()
         if state == "completed":
             self._tables_left = 0
+
+    def skipped(self) -> None:
+        """Note that there is no initial snapshot to take; an incremental one that resumes is what the bean is about."""
+        if not self._state:
+            self._state, self._ended = "skipped", self._clock()
 
     def interrupted(self) -> None:
         """Note that everything is closed, and with it a snapshot that has not ended."""

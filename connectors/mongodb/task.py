@@ -236,7 +236,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         self._services.starts(from_start=start.to_read is not None or start.position is None)
         if start.to_read is None:
             if not self._snapshot_done:
-                self._snapshot_metrics.end("skipped")
+                self._snapshot_metrics.skipped()
                 self._services.events.skipped()
                 self._snapshot_done = True
             self._position = start.position

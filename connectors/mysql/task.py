@@ -181,7 +181,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             return
         if not start.schema and not start.data:
             if not self._snapshot_done:
-                self._snapshot_metrics.end("skipped")
+                self._snapshot_metrics.skipped()
                 self._services.events.skipped()
             self._snapshot_done = True
             self._state = self._after_snapshot()

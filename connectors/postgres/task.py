@@ -248,7 +248,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         try:
             if start.to_read is None:
                 if not self._life.has_begun:
-                    self._snapshot_metrics.end("skipped")
+                    self._snapshot_metrics.skipped()
                     self._services.events.skipped()
                 self._state = self._after_snapshot()
                 return

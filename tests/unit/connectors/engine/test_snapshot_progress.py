@@ -240,6 +240,16 @@ def test_an_incremental_snapshot_is_shown_with_its_pauses_taken_out() -> None:
     assert (values["SnapshotCompleted"], values["RemainingTableCount"], values["SnapshotPausedDurationInSeconds"]) == (True, 0, 0)
 
 
+def test_a_task_that_resumes_an_incremental_snapshot_has_no_initial_one_and_still_shows_it() -> None:
+    metrics = SnapshotMetrics("postgres", "p")
+    metrics.begin_incremental(["s.b"], again=True)
+    metrics.skipped()
+    assert metrics.group().values["SnapshotRunning"] is True
+    without = SnapshotMetrics("postgres", "p")
+    without.skipped()
+    assert without.group().values["SnapshotSkipped"] is True
+
+
 def test_a_short_snapshot_that_is_paused_for_long_is_not_shown() -> None:
     now = 0.0
     metrics = SnapshotMetrics("postgres", "p", clock=lambda: now)
