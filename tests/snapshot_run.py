@@ -32,6 +32,7 @@ class Table(SnapshotHooks, Watermarks):
     rows: dict[int, int]
     plan: list[list[Operation]] = field(default_factory=list)
     failures: list[Exception | None] = field(default_factory=list)
+    maximum_failures: list[Exception] = field(default_factory=list)
     log: list[tuple[str, object]] = field(default_factory=list)
 
     def do(self, operation: Operation) -> None:
@@ -61,6 +62,8 @@ class Table(SnapshotHooks, Watermarks):
     def maximum(self, wanted: WantedCollection) -> StoredKey | None:
         if wanted.id != "s.t":
             raise UnknownCollectionError("no such table")
+        if self.maximum_failures:
+            raise self.maximum_failures.pop(0)
         return stored(max(self.rows)) if self.rows else None
 
     def estimate(self, wanted: WantedCollection) -> int | None:

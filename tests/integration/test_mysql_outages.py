@@ -127,6 +127,30 @@ def test_a_log_that_is_rotated_is_read_on_and_one_that_is_purged_while_the_task_
         late.poll_until(lambda: late.rows("t"))
 
 
+@pytest.mark.parametrize("own", ["mysql"], indirect=True)
+def test_file_and_position_decide_where_not_every_transaction_has_a_gtid(own: OwnServer, kafka: Kafka, table: str) -> None:
+    """The loss R8 of the reference (dbz#2519): under ON_PERMISSIVE the GTIDs of an offset stand still, and a restart went by them."""
+    settings = config(own, kafka, table)
+    with DirectTask(settings) as task:
+        task.poll_until(lambda: task.rows("t"))
+        early = task.offsets[-1]["gtids"]
+        for number in (1, 2):
+            run(own, f"INSERT INTO {table}.t VALUES ({number}, 0)", "FLUSH BINARY LOGS")
+        task.poll_until(lambda: len(task.rows("t")) == 3)
+    purge(own)
+    stored = {**task.offsets[-1], "gtids": early}
+    with DirectTask(settings, stored) as refused, pytest.raises(FatalTaskError, match="no longer available on the server"):
+        refused.poll_until(lambda: refused.rows("t"))
+    run(own, "SET GLOBAL gtid_mode = ON_PERMISSIVE", f"INSERT INTO {table}.t VALUES (3, 0)")
+    try:
+        with DirectTask(settings, stored) as late:
+            late.poll_until(lambda: late.rows("t"))
+            assert [(op, row["id"]) for op, row in late.rows("t")] == [("c", 3)]
+            assert late.offsets[-1].get("gtids") is None
+    finally:
+        run(own, "SET GLOBAL gtid_mode = ON")
+
+
 def test_the_change_of_a_structure_that_the_documentation_shows(own: OwnServer, kafka: Kafka, table: str) -> None:
     run(
         own,

@@ -243,8 +243,16 @@ def check_log_format(connection: Connection, config: MySqlConfig) -> None:
 
 
 def is_available(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> bool:
-    """Return whether the server's log still holds everything from a position on. Raises ServerError."""
-    if position.gtids is not None and not config.flag("gtid.ignore.on.recovery"):
+    """Return whether the server's log still holds everything from a position on.
+
+    Under ``gtid_mode`` ON_PERMISSIVE and OFF_PERMISSIVE transactions without GTIDs leave the set of an offset as it was: file and position
+    decide there, by which the dump is made (`gtids_to_skip`).
+
+    Raises:
+        ServerError: the server cannot be asked.
+    """
+    is_permissive = not is_mariadb(config) and variable(connection, "GTID_MODE").upper().endswith("_PERMISSIVE")
+    if position.gtids is not None and not is_permissive and not config.flag("gtid.ignore.on.recovery"):
         stored = parse_transactions(position.gtids).filtered(config.gtid_sources)
         if not position.gtids.strip():
             return True

@@ -408,7 +408,13 @@ class IncrementalSnapshot(Generic[R]):
             return
 
     def _maximum(self) -> StoredKey | None:
-        """Return the largest key of the first collection; None when it is done, since it is empty or cannot be read."""
+        """Return the largest key of the first collection; None when it is done, since it is empty, unknown, without a key, or its condition
+        is refused.
+
+        Raises:
+            ConnectError: the server refuses, with no condition to blame: like a chunk, it is tried again, and then the snapshot pauses. (The
+                reference's `AbstractIncrementalSnapshotChangeEventSource` leaves the collection out.)
+        """
         wanted = self._queue.first
         for attempt in (1, 2):
             try:
@@ -422,6 +428,8 @@ class IncrementalSnapshot(Generic[R]):
                 self._skip(ScanStatus.NO_PRIMARY_KEY, error)
                 return None
             except ConnectError as error:
+                if not wanted.condition:
+                    raise
                 if attempt == 2:
                     self._skip(ScanStatus.SQL_EXCEPTION, error)
                     return None

@@ -116,6 +116,31 @@ def test_a_chunk_that_is_refused_for_good_pauses_the_snapshot_until_somebody_has
     assert run.notes[-1].type == "COMPLETED"
 
 
+@pytest.mark.parametrize("refusals", [1, 2, len(CHUNK_PAUSES), 1 + len(CHUNK_PAUSES)])
+def test_a_collection_whose_largest_key_is_refused_is_not_left_out(refusals: int) -> None:
+    """The loss R5 of the reference: an SQL error there, and no row of the table was ever read."""
+    table = Table(rows={1: 1, 2: 2}, maximum_failures=[FatalTaskError("refused")] * refusals)
+    run = Run(table, 1)
+    run.snapshot.begin("s", ["s.t"])
+    for _ in range(60):
+        run.batch()
+    if refusals > len(CHUNK_PAUSES):
+        assert run.snapshot.is_paused
+        assert run.snapshot.collections == ["s.t"]
+        run.snapshot.resume()
+        run.finish()
+    assert run.topic == table.rows
+    assert [note.additional_data["status"] for note in run.notes if note.type == "TABLE_SCAN_COMPLETED"] == ["SUCCEEDED"]
+
+
+def test_a_condition_that_is_refused_leaves_its_collection_out() -> None:
+    table = Table(rows={1: 1}, maximum_failures=[FatalTaskError("refused")] * 2)
+    run = Run(table, 1)
+    run.snapshot.begin("s", ["s.t"], [("s.t", "no_such_column = 1")])
+    run.finish()
+    assert [note.additional_data["status"] for note in run.notes if note.type == "TABLE_SCAN_COMPLETED"] == ["SQL_EXCEPTION"]
+
+
 def test_the_progress_shows_rows_pauses_and_how_it_ended() -> None:
     table = Table(rows={1: 1, 2: 2, 3: 3})
     run = Run(table, 1)
