@@ -214,16 +214,20 @@ def _checked(timestamp: int | None) -> int | None:
     raise noted(error, "Kafka knows no time before 1970. The record was not written and no offset beyond it is committed.")
 
 
+def converter_owner(worker: Mapping[str, str], config: Mapping[str, str], key: str) -> Mapping[str, str]:
+    """Return the properties to which the converter of `key` belongs: a connector that names its own gives that one's properties too, and
+    the worker's are not mixed in."""
+    return config if config.get(key) else worker
+
+
 def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], key: str) -> Any:
     """Return the converter of `key` (``key.converter``, ``value.converter``, ``header.converter``), configured.
-
-    A connector that names its own converter gives that one's properties too; the worker's are not mixed in.
 
     Raises:
         ConfigError: the class is unknown or of the wrong kind, or a property is wrong.
         VersionNotFoundError: it is not there in the wanted version.
     """
-    owner = config if config.get(key) else worker
+    owner = converter_owner(worker, config, key)
     is_header = key == "header.converter"
     name = owner.get(key) or (DEFAULT_HEADER_CONVERTER if is_header else None)
     if not name:
@@ -248,7 +252,7 @@ def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def _is_plain(made: Any, config: Mapping[str, str], worker: Mapping[str, str], side: str) -> bool:
     """Return whether rows that a connector serialised are what this converter would write: `JsonEncoding` knows of all settings but one."""
-    owner = config if config.get(f"{side}.converter") else worker
+    owner = converter_owner(worker, config, f"{side}.converter")
     replaces = owner.get(f"{side}.converter.replace.null.with.default", "true").strip().lower() == "true"
     return type(made) is JsonConverter and replaces
 

@@ -236,16 +236,18 @@ def _decoder(worker: Mapping[str, str], config: Mapping[str, str]) -> _Decode:
         ConfigError: a converter is not installed, or cannot be configured here, as when a property needs the worker's config provider.
     """
     from connect_py.plugins.registry import Plugins
-    from connect_py.task.chain import converter
+    from connect_py.task.chain import converter, converter_owner
 
     plugins = Plugins.discover()
     read: dict[str, Callable[[str, bytes | None], Any]] = {}
     for side in ("key", "value"):
         name = f"{side}.converter"
-        owner = config if config.get(name) else worker if worker.get(name) else {name: "org.apache.kafka.connect.json.JsonConverter"}
-        schemas = {f"{name}.schemas.enable": "false"} if owner is not config and owner is not worker else {}
+        owner = converter_owner(worker, config, name)
+        guesses = not owner.get(name)
+        if guesses:
+            owner = {name: "org.apache.kafka.connect.json.JsonConverter", f"{name}.schemas.enable": "false"}
         try:
-            read[side] = _reader(converter(plugins, {}, {**owner, **schemas}, name), guesses=bool(schemas))
+            read[side] = _reader(converter(plugins, {}, owner, name), guesses=guesses)
         except ConnectError as error:
             raise ConfigError(f"The {name} cannot be used here: {error}") from error
 

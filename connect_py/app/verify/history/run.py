@@ -26,8 +26,11 @@ from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
 from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from connect_py.plugins.registry import Plugins
-from connect_py.task.chain import converter
+from connect_py.task.chain import converter, converter_owner
 from offsets.keys import parse_offset_key, parse_offset_value
+
+#: Of a record's key or value: topic and bytes to a plain value; raises ValueError or DataError.
+_Decode = Callable[[str, bytes | None], Any]
 
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -103,11 +106,11 @@ def verify_history(plan: Plan, sleep: Callable[[float], None] = time.sleep) -> R
         ConnectError: the database or Kafka cannot be read.
     """
     deadline = time.monotonic() + plan.wait
-    source = parse_source(plan.config)
+    source, decoders = parse_source(plan.config), _decoders(plan)
     tables = SourceTables(plan.config, {})
     try:
         while True:
-            history, notes = _read(plan, source, tables)
+            history, notes = _read(plan, source, tables, decoders)
             findings = check(history)
             left = deadline - time.monotonic()
             if not findings or left <= 0:
@@ -117,7 +120,7 @@ def verify_history(plan: Plan, sleep: Callable[[float], None] = time.sleep) -> R
         tables.close()
 
 
-def _read(plan: Plan, source: ParsedSource, tables: SourceTables) -> tuple[History, list[str]]:
+def _read(plan: Plan, source: ParsedSource, tables: SourceTables, decoders: tuple[_Decode, _Decode]) -> tuple[History, list[str]]:
     """Read the journal before the rows and the topics: what is committed meanwhile shows as a difference, and is read again."""
     captured = tables.names()
     if unknown := sorted(plan.digest.keys() - set(captured)):
@@ -138,7 +141,9 @@ def _read(plan: Plan, source: ParsedSource, tables: SourceTables) -> tuple[Histo
         promise, notes = _what_is_left(admin, topics, partitions, plan.promise)
         reader = EventReader(plan.sequence, plan.digest, unavailable=unavailable, keys_only=journal.keys_only)
         # a tombstone that nothing came before has the name of its topic in place of a table
-        events = [event for event in _events(plan, admin, sorted(topics), reader) if event.table in rows or event.table == event.topic]
+        events = [
+            event for event in _events(plan, admin, sorted(topics), reader, decoders) if event.table in rows or event.table == event.topic
+        ]
         stored = list(_stored(plan, admin))
         ends = _ends(admin, partitions) if promise.exactly_once else []
     if left_out := [name for name in captured if name not in noted]:
@@ -202,9 +207,10 @@ def _ends(admin: KafkaAdmin, partitions: Sequence[TopicPartition]) -> list[Parti
     return [PartitionEnd(each.topic, each.partition, ends[each], stable[each]) for each in partitions]
 
 
-def _events(plan: Plan, admin: KafkaAdmin, topics: Iterable[str], reader: EventReader) -> Iterator[Event]:
-    plugins = Plugins.discover()
-    read_key, read_value = (_values(plugins, plan, side) for side in ("key", "value"))
+def _events(
+    plan: Plan, admin: KafkaAdmin, topics: Iterable[str], reader: EventReader, decoders: tuple[_Decode, _Decode]
+) -> Iterator[Event]:
+    read_key, read_value = decoders
     for topic in topics:
         for record in read_topic(plan.worker, admin, topic, committed=plan.promise.exactly_once):
             try:
@@ -217,10 +223,16 @@ def _events(plan: Plan, admin: KafkaAdmin, topics: Iterable[str], reader: EventR
                 yield event
 
 
-def _values(plugins: Plugins, plan: Plan, side: str) -> Callable[[str, bytes | None], Any]:
-    """Return what makes plain values of a record's bytes; it raises ValueError or DataError."""
-    name = f"{side}.converter"
-    owner = plan.config if plan.config.get(name) else plan.worker if plan.worker.get(name) else {name: _JSON}
+def _decoders(plan: Plan) -> tuple[_Decode, _Decode]:
+    """Return those of keys and values. Raises ConfigError: a converter is not installed, or cannot be configured."""
+    plugins = Plugins.discover()
+    return _decoder(plugins, plan, "key.converter"), _decoder(plugins, plan, "value.converter")
+
+
+def _decoder(plugins: Plugins, plan: Plan, name: str) -> _Decode:
+    owner = converter_owner(plan.worker, plan.config, name)
+    if not owner.get(name):
+        owner = {name: _JSON}
     if plugins.resolve(owner[name].strip()) == _JSON:  # no schema is needed for plain values, and without one it is several times faster
         # a worker that is known by its address alone may have either form
         has_schemas = owner.get(f"{name}.schemas.enable", "true").strip().lower() == "true"

@@ -412,8 +412,8 @@ class IncrementalSnapshot(Generic[R]):
         is refused.
 
         Raises:
-            ConnectError: the server refuses, with no condition to blame: like a chunk, it is tried again, and then the snapshot pauses. (The
-                reference's `AbstractIncrementalSnapshotChangeEventSource` leaves the collection out.)
+            ConnectError: the server refuses, with no condition to blame: as with a chunk, it is tried again, and then the snapshot pauses.
+                (The reference's `AbstractIncrementalSnapshotChangeEventSource` leaves the collection out.)
         """
         wanted = self._queue.first
         for attempt in (1, 2):
