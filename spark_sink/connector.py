@@ -11,9 +11,9 @@ from connect_py.api.connector import SinkConnector
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.task import BatchSinkTask
 from connect_py.errors import ConfigError
-from spark_sink import doctor
 from spark_sink import offsets as offsets_of_tables
 from spark_sink.config import sink_config as configuration
+from spark_sink.doctor.diagnose import diagnose
 from spark_sink.spark import jars
 from spark_sink.task import SparkLakehouseSinkTask
 
@@ -59,7 +59,7 @@ class SparkLakehouseSink(SinkConnector):
 
     def doctor(self, config: Mapping[str, str], *, is_running: bool = False) -> Diagnosis:
         """Look at the machine's libraries, disk and warehouse, at the catalog and at the bucket. Raises ConfigError."""
-        return doctor.diagnose(config)
+        return diagnose(config)
 
     def start(self, config: Mapping[str, str]) -> None:
         configuration.parse(config)

@@ -79,8 +79,13 @@ class Diagnosis:
 
     @property
     def code(self) -> int:
-        """The exit code of a command: 0 nothing was found, 1 something was, 3 not everything could be looked at."""
-        return 3 if self.unseen else 1 if self.findings else 0
+        """The exit code of a command (`exit_code`)."""
+        return exit_code(found=bool(self.findings), unseen=bool(self.unseen))
+
+
+def exit_code(*, found: bool, unseen: bool) -> int:
+    """Return 0 where nothing was found, 1 where something was, 3 where not everything could be looked at."""
+    return 3 if unseen else 1 if found else 0
 
 
 def merged(diagnoses: Iterable[Diagnosis]) -> Diagnosis:

@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["task"]:
         gc.disable()  # what it imports is no garbage, and looking for some takes a tenth of its start; it begins when it has what it needs
-        from connect_py.app.commands.task import task
+        from connect_py.app.task_process import task
 
         return task(arguments[1:])
     return _run(arguments)

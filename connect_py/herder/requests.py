@@ -23,8 +23,8 @@ from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError
 from connect_py.group.protocol import Item, TaskId
-from connect_py.herder import doctor, signals, validation
 from connect_py.herder import offsets as offset_requests
+from connect_py.herder import signals, validation
 from connect_py.herder.applier import Applier
 from connect_py.herder.base import (
     REQUEST_TIMEOUT_SECONDS,
@@ -38,6 +38,7 @@ from connect_py.herder.base import (
     ServerInfo,
     TaskInfo,
 )
+from connect_py.herder.doctor.diagnose import diagnose
 from connect_py.herder.page import VERSION, PageRequests
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.herder.session_key import SessionKeySettings
@@ -199,7 +200,7 @@ class ClientRequests:
         snapshot = self._configs.snapshot()
         is_running = name in snapshot.connectors and snapshot.target_state(name) is not TargetState.STOPPED
         with line_logging.scope(name, "doctor"), line_logging.hiding(secrets_of(self._plugins, meant)):
-            return doctor.diagnose(self._plugins, self._worker.raw, meant, self._variables, is_running=is_running)
+            return diagnose(self._plugins, self._worker.raw, meant, self._variables, is_running=is_running)
 
     # -- the page of the worker
 

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api import Diagnosis
 from connect_py.errors import ConfigError
-from connect_py.herder.kafka_doctor import KafkaDoctor
+from connect_py.herder.doctor.kafka_doctor import KafkaDoctor
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.checks import TopicFacts, data_topic_findings, missing_topic_findings
 from connectors.file.sink import FileStreamSinkConnector

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connect_py.api import Diagnosis, Finding, Person
-from connect_py.herder.kafka_doctor import KafkaDoctor
+from connect_py.herder.doctor.kafka_doctor import KafkaDoctor
 from connect_py.kafka.acl import Login
 from connect_py.kafka.group_client import group_rights
 from connectors.file.sink import FileStreamSinkConnector

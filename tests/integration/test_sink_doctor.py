@@ -14,7 +14,7 @@ from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port
 from spark_sink.config.sink_config import SinkConfig, parse
-from spark_sink.doctor import of_bucket, of_catalog
+from spark_sink.doctor.diagnose import of_bucket, of_catalog
 from tests.fix_catalogs import RestCatalog
 
 pytestmark = [pytest.mark.services, pytest.mark.long]

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from connect_py.api.doctor import exit_code
 from connect_py.app.client.files import read_connector_file
 from connect_py.app.client.rest import ConnectClient
 from connect_py.app.commands.command import WRONG, Command
@@ -95,7 +96,7 @@ def _looked(connectors: Sequence[str], properties: str | None) -> Answer:
     from connect_py.api.config import ConfigType, parse_value
     from connect_py.app.commands.worker import plugins_of, read_properties, resolved_properties
     from connect_py.config.worker import DISTRIBUTED, STANDALONE
-    from connect_py.herder.doctor import diagnose, diagnose_worker
+    from connect_py.herder.doctor.diagnose import diagnose, diagnose_worker
     from connect_py.providers.resolver import Resolver
     from rest_api.models import diagnosis
 
@@ -141,7 +142,7 @@ def joined(answers: Sequence[tuple[str, Answer]]) -> Answer:
                 findings.append(told)
         looked_at |= dict.fromkeys(answer["looked_at"])
         unseen |= dict.fromkeys(answer["unseen"])
-    code = 3 if unseen else 1 if findings else 0
+    code = exit_code(found=bool(findings), unseen=bool(unseen))
     return {"code": code, "findings": findings, "looked_at": list(looked_at), "unseen": list(unseen)}
 
 

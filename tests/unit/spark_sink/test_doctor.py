@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.doctor import Facts, findings, read_facts
+from spark_sink.doctor.diagnose import Facts, findings, read_facts
 
 WELL = Facts(None, (Path("/cache"), True), (Path("/tmp"), 10 << 30), None)
 

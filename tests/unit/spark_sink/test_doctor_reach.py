@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from connect_py.api import Diagnosis
-from spark_sink.catalog_doctor import is_asked, read_jdbc, read_rest, rest_findings
 from spark_sink.config.sink_config import SinkConfig, parse
-from spark_sink.doctor import of_bucket, of_catalog
-from spark_sink.s3_doctor import Answer, Bucket, bucket_of, findings, signed_headers
+from spark_sink.doctor.catalog import is_asked, read_jdbc, read_rest, rest_findings
+from spark_sink.doctor.diagnose import of_bucket, of_catalog
+from spark_sink.doctor.s3 import Answer, Bucket, bucket_of, findings, signed_headers
 
 Answers = Mapping[str, tuple[int, str]]
 

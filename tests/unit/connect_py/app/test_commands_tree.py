@@ -12,8 +12,8 @@ import pytest
 from connect_py.app.cli import main
 from connect_py.app.client.contexts import Contexts, choose, read_contexts, write_contexts
 from connect_py.app.commands.data import snapshot_data
-from connect_py.app.commands.reference import page
 from connect_py.app.commands.tree import COMMANDS
+from connect_py.app.reference import page
 from connect_py.errors import ConfigError
 from tests.paths import ROOT
 
@@ -34,7 +34,7 @@ def _no_contexts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_reference_is_what_the_tree_says() -> None:
-    assert (ROOT / "docs/cli.md").read_text() == page(), "run: python -m connect_py.app.commands.reference > docs/cli.md"
+    assert (ROOT / "docs/cli.md").read_text() == page(), "run: python -m connect_py.app.reference > docs/cli.md"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -24,7 +24,7 @@ METADATA = "importlib.metadata"
     ],
 )
 def test_a_source_task_is_spared_what_its_configuration_may_not_need(task: str, spared: list[str]) -> None:
-    imports = f"import connect_py.app.commands.task, connect_py.task.source, connect_py.task.chain, offsets.offset_store, {task}"
+    imports = f"import connect_py.app.task_process, connect_py.task.source, connect_py.task.chain, offsets.offset_store, {task}"
     found = f"import sys\nprint(*[name for name in {spared} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", f"{imports}\n{found}"], capture_output=True, text=True, check=True)
     assert out.stdout.split() == []
@@ -35,7 +35,7 @@ def test_a_task_looks_for_garbage_only_when_it_begins_to_work() -> None:
     program = """
 import gc, inspect
 from connect_py.app import cli
-from connect_py.app.commands import task
+from connect_py.app import task_process
 from connect_py.task import main as task_main
 
 def main(_, **more):

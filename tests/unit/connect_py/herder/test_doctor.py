@@ -15,7 +15,7 @@ from connect_py.app.commands.doctor import joined, report, script
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.errors import BadRequestError, ConnectError
-from connect_py.herder.doctor import diagnose
+from connect_py.herder.doctor.diagnose import diagnose
 from connect_py.plugins.registry import Plugins
 from connect_py.providers.builtin import FileConfigProvider
 from connect_py.providers.resolver import Resolver

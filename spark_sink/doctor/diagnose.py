@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from connect_py.api.doctor import Diagnosis, Finding, Person, merged
 from connect_py.errors import ConfigError
-from spark_sink import catalog_doctor, s3_doctor
 from spark_sink.config.sink_config import SinkConfig, parse
+from spark_sink.doctor import catalog as catalogs
+from spark_sink.doctor import s3
 from spark_sink.spark import jars
 
 #: What the catalog, and the bucket, may take to answer.
@@ -68,25 +69,25 @@ def of_catalog(config: SinkConfig, seconds: float) -> Diagnosis:
     catalog = config.catalog
     if config["format"] == "delta":
         return Diagnosis()
-    if catalog_doctor.is_asked(catalog):
-        rest = catalog_doctor.read_rest(catalog, [] if config["tables.auto-create-enabled"] else _namespaces(config), seconds)
-        found = list(catalog_doctor.rest_findings(rest, config["catalog"]))
+    if catalogs.is_asked(catalog):
+        rest = catalogs.read_rest(catalog, [] if config["tables.auto-create-enabled"] else _namespaces(config), seconds)
+        found = list(catalogs.rest_findings(rest, config["catalog"]))
         return _reached(found, f"The REST catalog at {rest.uri}", rest.status == 0)
     if catalog.get("type") == "jdbc":
-        jdbc = catalog_doctor.read_jdbc(catalog, _local_jars(config), seconds)
+        jdbc = catalogs.read_jdbc(catalog, _local_jars(config), seconds)
         if jdbc is not None:
             at = f"The catalog's database at {jdbc.place}"
-            return _reached(list(catalog_doctor.jdbc_findings(jdbc)), at, bool(jdbc.refusal) and not jdbc.is_login)
+            return _reached(list(catalogs.jdbc_findings(jdbc)), at, bool(jdbc.refusal) and not jdbc.is_login)
     return Diagnosis()
 
 
 def of_bucket(config: SinkConfig, seconds: float) -> Diagnosis:
     """Look at the bucket of the tables, if they are in S3."""
-    bucket = s3_doctor.bucket_of(config, os.environ)
+    bucket = s3.bucket_of(config, os.environ)
     if bucket is None:
         return Diagnosis()
-    answer = s3_doctor.ask(bucket, seconds)
-    return _reached(list(s3_doctor.findings(bucket, answer)), f"S3: {bucket.shown}", answer.status == 0)
+    answer = s3.ask(bucket, seconds)
+    return _reached(list(s3.findings(bucket, answer)), f"S3: {bucket.shown}", answer.status == 0)
 
 
 def _reached(found: list[Finding], what: str, is_silent: bool) -> Diagnosis:
@@ -189,7 +190,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "sink.catalog.hadoop",
             "A catalog of type hadoop commits by renaming a file, and S3 cannot rename.",
-            "Two commits at the same time lose one of them, and nobody is told.",
+            "Two commits at the same time lose one of them, without an error.",
             Person.YOU,
             advice="Use a catalog of another type: rest, jdbc or glue.",
             severity="risk",

@@ -11,7 +11,7 @@ from connect_py.api import Connector, SinkConnector
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.doctor import Diagnosis, Finding, Person
 from connect_py.errors import ConfigError, RetriableError
-from connect_py.herder.kafka_rights import KafkaRights
+from connect_py.herder.doctor.kafka_rights import KafkaRights
 from connect_py.kafka import acl, checks
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.checks import TopicFacts

@@ -7,7 +7,6 @@ Other kinds (hive, glue, nessie), and REST catalogs whose requests are signed (`
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from typing import Any
 
 from connect_py.api.doctor import Finding, Person
 from spark_sink.config.sink_config import PREFIX
-from spark_sink.s3_doctor import http_request, opener
+from spark_sink.doctor.web import NO_ANSWER, open_url, reason_of
 
 _MOST_BYTES = 1 << 20
 _NO_TABLE = "No table can be created, written or read."
@@ -95,8 +94,8 @@ def read_rest(catalog: Mapping[str, str], namespaces: Sequence[str], seconds: fl
                 missing.append(name)
     except _Refused as refused:
         return RestFacts(uri, refused.step, refused.status, refused.text)
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return RestFacts(uri, "config", 0, str(getattr(error, "reason", "") or error or type(error).__name__))
+    except NO_ANSWER as error:
+        return RestFacts(uri, "config", 0, reason_of(error))
     return RestFacts(uri, missing=tuple(missing))
 
 
@@ -117,9 +116,8 @@ def _token(catalog: Mapping[str, str], uri: str, deadline: float) -> str | None:
 
 def _get(step: str, url: str, headers: Mapping[str, str], deadline: float, body: bytes | None = None) -> dict[str, Any]:
     """Return an answer's object. Raises _Refused, OSError, ValueError."""
-    request = http_request(url, {"Accept": "application/json", **headers}, body)
     try:
-        with opener().open(request, timeout=max(0.1, deadline - time.monotonic())) as answer:
+        with open_url(url, {"Accept": "application/json", **headers}, max(0.1, deadline - time.monotonic()), body) as answer:
             found = json.loads(answer.read(_MOST_BYTES) or b"{}")
             return found if isinstance(found, dict) else {}
     except urllib.error.HTTPError as error:

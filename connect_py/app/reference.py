@@ -1,4 +1,4 @@
-"""Write docs/cli.md from the tree: ``python -m connect_py.app.commands.reference > docs/cli.md``. A test holds the page equal to it."""
+"""Write docs/cli.md from the tree: ``python -m connect_py.app.reference > docs/cli.md``. A test holds the page equal to it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from connect_py.config.connector import CONNECTOR_CLASS, secrets_of
 from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, worker_warnings
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.herder import validation
-from connect_py.herder.kafka_doctor import KafkaDoctor
+from connect_py.herder.doctor.kafka_doctor import KafkaDoctor
 from connect_py.log.lines import hiding
 from connect_py.log.redact import MIN_LENGTH, bounded, redactor, scrub, secret_values
 from connect_py.plugins.registry import Plugins

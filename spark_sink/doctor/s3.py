@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import http.client
 import re
 import shlex
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from connect_py.api.doctor import Finding, Person
 from spark_sink.config.sink_config import PREFIX, SinkConfig
+from spark_sink.doctor.web import NO_ANSWER, open_url, reason_of
 
 _SCHEMES = frozenset({"s3", "s3a", "s3n"})
 _MOST_BYTES = 64 << 10
@@ -163,7 +162,7 @@ def _ask(bucket: Bucket, seconds: float) -> Answer:
     url = bucket.url
     headers = signed_headers(url, bucket, datetime.now(UTC)) if bucket.key else {}
     try:
-        with opener().open(http_request(url, headers), timeout=seconds) as answer:
+        with open_url(url, headers, seconds) as answer:
             return Answer(answer.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -171,26 +170,8 @@ def _ask(bucket: Bucket, seconds: float) -> Answer:
         found = {name: match[1] for name in ("Code", "Message", "Region") if (match := re.search(f"<{name}>([^<]*)</{name}>", body))}
         region = error.headers.get("x-amz-bucket-region") or found.get("Region", "")
         return Answer(error.code, found.get("Code", ""), found.get("Message", "")[:200], region)
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        return Answer(0, text=str(getattr(error, "reason", "") or error or type(error).__name__))
-
-
-def http_request(url: str, headers: Mapping[str, str], body: bytes | None = None) -> urllib.request.Request:
-    """Return a request. Raises ValueError: the address is none of HTTP."""
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise ValueError(f"{url} is no address of HTTP")
-    return urllib.request.Request(url, body, dict(headers))  # noqa: S310  # just checked
-
-
-def opener() -> urllib.request.OpenerDirector:
-    """Return what opens addresses as the JVM does: without the environment's proxies. It follows no redirects, which would take the
-    credentials along."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        """Return none, so that the answer itself is the result."""
+    except NO_ANSWER as error:
+        return Answer(0, text=reason_of(error))
 
 
 def findings(bucket: Bucket, answer: Answer) -> Iterator[Finding]:
