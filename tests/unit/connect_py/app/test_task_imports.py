@@ -44,7 +44,7 @@ def main(_, **more):
     print(off, gc.isenabled(), gc.get_freeze_count() > 10_000)
     return 0
 
-task.task_main = main
+task_process.task_main = main
 cli.main(["task"])
 print(*["_collect_garbage()" in inspect.getsource(run) for run in (task_main._run_source, task_main._run_sink, task_main._run_batch_sink)])
 """
