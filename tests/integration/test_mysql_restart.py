@@ -12,6 +12,7 @@ import pytest
 
 from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition
 from connect_py.app.services.mysql import MySqlAddress
+from connectors.engine.batches import Tuning
 from connectors.mysql.task import MySqlConnectorTask
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask
@@ -130,6 +131,41 @@ def test_a_start_from_any_batch_gives_the_rest_once(mysql: MySqlAddress, kafka: 
             again.close()
         later = [("t", "c", 100_000 + j) for j, _ in inside[::2] if j <= i]
         assert again.events == left + later
+
+
+@pytest.mark.parametrize("with_gtids", [True, pytest.param(False, marks=pytest.mark.long)], ids=["GTID set", "file and position"])
+def test_a_start_between_any_two_events_gives_the_rest_once(
+    mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any], with_gtids: bool
+) -> None:
+    """The losses R3 and R6 of the reference: a batch that ends within the records of a changed key, or within an event of several rows."""
+    database, cursor = table
+    config = config_of(mysql, kafka, database, **{"gtid.ignore.on.recovery": str(not with_gtids).lower()})
+    topic = f"{database}.{database}.t"
+    with DirectMySqlTask(config, tuning=Tuning(batch_rows=1)) as first:
+        first.poll_until(lambda: first.of(topic), what="the snapshot")
+        snapshot = len(first.batches)
+        insert(cursor, 1, 3)
+        cursor.execute("BEGIN")
+        insert(cursor, 3, 6)
+        cursor.execute("UPDATE t SET id = id + 50 WHERE id IN (2, 4)")
+        cursor.execute("DELETE FROM t WHERE id < 3")
+        cursor.execute("COMMIT")
+        cursor.execute("ALTER TABLE t ADD w INT")
+        cursor.execute("UPDATE t SET id = 70 WHERE id = 5")
+        insert(cursor, 60, 62)
+        first.poll_until(lambda: _changes(first.events)[-1:] == [("c", 61)], what="the last row")
+    starts = range(snapshot - 1, len(first.batches) - 1)
+    assert len(starts) > 6, "events that went out together: nothing to go on from"
+    for i in starts:
+        left = [event for events, _ in first.batches[i + 1 :] for event in _shown(events, topic)]
+        with DirectMySqlTask(config, first.batches[i][1]) as again:
+            again.poll_until(lambda again=again: _changes(again.events)[-1:] == [("c", 61)], what="the last row")  # type: ignore[misc]
+        assert _shown(again.events, topic) == left, f"from {first.batches[i][1]}"
+
+
+def _shown(events: list[tuple[str, Any, Any]], topic: str) -> list[tuple[Any, Any, Any]]:
+    """Return key, operation and row of a topic's records; of a tombstone the key alone."""
+    return [(key, value and value["op"], value and (value["after"] or value["before"])) for name, key, value in events if name == topic]
 
 
 def test_rows_come_in_the_structure_of_their_time(mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any]) -> None:

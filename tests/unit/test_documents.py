@@ -45,6 +45,16 @@ def exists(place: str) -> bool:
     return (ROOT / path).exists() or (ROOT / f"{path}.py").exists()
 
 
+def test_tests_that_the_evidence_names_exist() -> None:
+    page = (ROOT / "docs/evidence/faults.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", page)
+    missing = [f"{file}::{test}" for file, test in named if f"def {test}(" not in (ROOT / file).read_text()]
+    assert not missing
+    losses = dict(re.findall(r"^\| R(\d+) \|(.*)$", page, re.MULTILINE))
+    assert [int(number) for number in losses] == list(range(1, 15))
+    assert all("::test_" in row for row in losses.values()), "each loss has a test by name"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_files_and_modules_that_a_page_names_exist(page: Path) -> None:
     missing = []

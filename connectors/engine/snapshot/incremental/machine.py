@@ -408,12 +408,12 @@ class IncrementalSnapshot(Generic[R]):
             return
 
     def _maximum(self) -> StoredKey | None:
-        """Return the largest key of the first collection; None when it is done, since it is empty, unknown, without a key, or its condition
-        is refused.
+        """Return the largest key of the first collection; None when it is done: it is empty, unknown, without a key, or the signal asks for
+        what cannot be read (its condition or its surrogate key is refused).
 
         Raises:
-            ConnectError: the server refuses, with no condition to blame: as with a chunk, it is tried again, and then the snapshot pauses.
-                (The reference's `AbstractIncrementalSnapshotChangeEventSource` leaves the collection out.)
+            ConnectError: the server refuses what the signal is not to blame for: as with a chunk, it is tried again, and then the snapshot
+                pauses. (The reference's `AbstractIncrementalSnapshotChangeEventSource` leaves the collection out.)
         """
         wanted = self._queue.first
         for attempt in (1, 2):
@@ -428,7 +428,7 @@ class IncrementalSnapshot(Generic[R]):
                 self._skip(ScanStatus.NO_PRIMARY_KEY, error)
                 return None
             except ConnectError as error:
-                if not wanted.condition:
+                if not (wanted.condition or wanted.surrogate_key):
                     raise
                 if attempt == 2:
                     self._skip(ScanStatus.SQL_EXCEPTION, error)

@@ -133,10 +133,11 @@ def test_a_collection_whose_largest_key_is_refused_is_not_left_out(refusals: int
     assert [note.additional_data["status"] for note in run.notes if note.type == "TABLE_SCAN_COMPLETED"] == ["SUCCEEDED"]
 
 
-def test_a_condition_that_is_refused_leaves_its_collection_out() -> None:
+@pytest.mark.parametrize(("conditions", "surrogate_key"), [([("s.t", "no_such_column = 1")], None), ([], "no_such_column")])
+def test_what_a_signal_asks_for_and_cannot_be_read_is_left_out(conditions: list[tuple[str, str]], surrogate_key: str | None) -> None:
     table = Table(rows={1: 1}, maximum_failures=[FatalTaskError("refused")] * 2)
     run = Run(table, 1)
-    run.snapshot.begin("s", ["s.t"], [("s.t", "no_such_column = 1")])
+    run.snapshot.begin("s", ["s.t"], conditions, surrogate_key)
     run.finish()
     assert [note.additional_data["status"] for note in run.notes if note.type == "TABLE_SCAN_COMPLETED"] == ["SQL_EXCEPTION"]
 
