@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import fault_counts
 from tests.seeds import RUN, examples
 
 #: Seconds by test file, and by long test, of an earlier run; `tests/lanes.py --record` writes them.
@@ -115,3 +116,4 @@ def pytest_sessionfinish() -> None:
     path = os.environ.get(MEASURED)
     if path:
         Path(path).write_text(json.dumps(_seconds))
+        fault_counts.write(Path(path).with_suffix(".faults"))

@@ -19,6 +19,7 @@ from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import JOURNAL
 from connect_py.app.verify.history.records import History, Op, Promise
 from connect_py.app.verify.history.run import Plan, as_text, verify_history
+from tests.fault_counts import Fault, note, note_changes, system_of
 from tests.fix_kafka import Kafka
 from tests.seeds import size
 
@@ -33,17 +34,27 @@ def new_dice() -> random.Random:
     return random.Random(seed)
 
 
-def kill(worker: Worker, victim: str) -> list[int]:
-    """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would. Returns those that read."""
+def kill(worker: Worker, victim: str, of: str) -> list[int]:
+    """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would.
+
+    Args:
+        of: the database that the task reads.
+
+    Returns:
+        The processes that read.
+    """
     # the one that was killed before may have gone a moment ago
     wait_until(worker.children, 60, "a process of the task's own")
     tasks = worker.children()
     readers = [child for pid in tasks for child in child_pids(pid)]
     if victim == "worker":
         worker.kill()
+        note(Fault.KILLED_WORKER, of)
     else:
-        for pid in readers[:1] if victim == "reader" and readers else tasks:
+        is_reader = victim == "reader" and bool(readers)
+        for pid in readers[:1] if is_reader else tasks:
             os.kill(pid, signal.SIGKILL)
+        note(Fault.KILLED_READER if is_reader else Fault.KILLED_TASK, of)
     return readers
 
 
@@ -130,6 +141,7 @@ def await_history(
     # a note on a topic says that less was tested
     assert not report.findings and not any(note.startswith("the topic") for note in report.notes), as_text(report)
     assert any(change.sequence > 1 for change in report.history.changes), "nothing changed"
+    note_changes(system_of(config), len(report.history.changes))
     return report.history
 
 

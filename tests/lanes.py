@@ -253,6 +253,8 @@ def _tell_times(folder: Path, *, record: bool) -> None:
         known.update({name: round(seconds, 1) for name, seconds in measured.items()})
         kept = {name: seconds for name, seconds in known.items() if (ROOT / name.partition("::")[0]).exists()}
         DURATIONS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        if counted := sorted(folder.glob("*.faults")):
+            subprocess.run([sys.executable, "-m", "tests.fault_counts", *map(str, counted)], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from connect_py.app.services.process import Service, is_listening, wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.brokers import Brokers
 from tests.cluster import SETTINGS, Cluster, assert_nothing_lost_and_one_owner, now_ms
+from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
 from tests.kills import new_dice
 from tests.waiting import eventually, let_time_pass
@@ -138,6 +139,8 @@ def test_the_broker_is_started_again_in_a_rebalance(broker: OneBroker, tmp_path:
             third.restart()  # answers before its first round
             let_time_pass(dice.uniform(0, 0.6), "a random moment of the rebalance")
             broker.restart(dice.choice([0.0, 2.0, 6.0]))
+            note(Fault.KILLED_WORKER, "a group of three")
+            note(Fault.KILLED_BROKER, "a group of three")
             for worker in cluster.workers:
 
                 def answers(worker: Worker = worker) -> bool:

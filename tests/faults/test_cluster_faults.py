@@ -14,6 +14,7 @@ import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.worker import Worker
+from tests import fault_counts
 from tests.cluster import (
     DELAY_MS,
     HEARTBEAT_MS,
@@ -50,6 +51,14 @@ def dice() -> random.Random:
     return new_dice()
 
 
+_COUNTED = {
+    "kill": fault_counts.Fault.KILLED_WORKER,
+    "freeze": fault_counts.Fault.FROZEN_WORKER,
+    "terminate": fault_counts.Fault.TERMINATED_WORKER,
+}
+_GROUP = "a group of three"
+
+
 class Series:
     """Faults of a cluster, one after the other."""
 
@@ -67,6 +76,7 @@ class Series:
         self._share_again()
         fault.until = now_ms()
         self.faults.append(fault)
+        fault_counts.note(_COUNTED[kind], _GROUP)
 
     def kill(self, victim: Worker, fault: Fault) -> None:
         """SIGKILL; the worker comes back when others have its work, or at once."""
@@ -120,6 +130,7 @@ def run_series(cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, databa
     figures = Figures.of(series.faults, histories, SLACK_MS)
     print(figures)
     assert_nothing_lost_and_one_owner(cluster, histories, kafka)
+    fault_counts.note_changes(_GROUP, rows + sum(len(history.records) for history in histories.values()))
     cluster.workers[0].delete("table")
     eventually(lambda: "table" not in cluster.workers[0].request("GET", "/connectors"), "end of the source", 30)
     return figures

@@ -27,6 +27,7 @@ from connect_py.app.services.worker import RefusedError, Worker
 from tests import mongo_task
 from tests.cluster import plugin_folder
 from tests.counting_plugin import is_dropped
+from tests.fault_counts import Fault, note, note_changes
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload
@@ -120,6 +121,7 @@ def each_row_once(
     print(json.dumps({"rows": len(wanted), "records": kafka.count(topic), "twice": len(twice)}))
     assert twice == {}
     assert found == wanted
+    note_changes(SOURCE, len(wanted))
 
 
 @contextmanager
@@ -143,6 +145,10 @@ def streaming(
             yield
 
 
+#: What faults and rows are counted under.
+SOURCE = "exactly once"
+
+
 def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
     """In turn the task and the worker."""
     dice = new_dice()
@@ -150,10 +156,12 @@ def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
         let_time_pass(dice.uniform(0.2, 2.5), "a random moment, in and between transactions")
         if number % 2:
             worker.kill()
+            note(Fault.KILLED_WORKER, SOURCE)
             worker.restart()
         else:
             for pid in worker.children():
                 os.kill(pid, signal.SIGKILL)
+            note(Fault.KILLED_TASK, SOURCE)
         worker.wait_for(connector, "RUNNING")
 
 
@@ -246,6 +254,7 @@ def test_a_source_that_is_paused_restarted_and_stopped_writes_each_row_once(
                     worker.request("PUT", f"/connectors/{tag}/resume")
                 case _:
                     worker.restart()
+            note(Fault.REQUEST, SOURCE)
             worker.wait_for(tag, "RUNNING")
     worker.delete(tag)
 
@@ -268,6 +277,7 @@ def test_a_source_whose_worker_dies_is_taken_over_and_writes_each_row_once(
             dead = owner()
             heir = second if dead is first else first
             dead.kill()
+            note(Fault.KILLED_WORKER, SOURCE)
 
             def is_taken_over(heir: Worker = heir) -> bool:
                 tasks = heir.status(tag)["tasks"]

@@ -23,6 +23,7 @@ from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import process_tree
 from connect_py.app.services.worker import Worker
+from tests.fault_counts import Fault, note, note_changes, system_of
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload
@@ -200,6 +201,9 @@ def take_over(
     assert positions == sorted(positions), "a stored offset went back"
     assert runs_on(second, tag)
     assert first.children() == [], "the woken worker runs nothing"
+    of = system_of(source.config)
+    note(Fault.FROZEN_WORKER, of)
+    note_changes(of, sum(len(set(numbers)) for numbers in found.values()))
     return first, second
 
 

@@ -104,7 +104,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
             for round_number in range(KILLS):
                 far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
                 wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
-                gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task")
+                gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task", "PostgreSQL")
                 before = kafka.count(topic)
                 bring_back(worker, tag)
                 wait_until(partial(are_gone, gone), 60, "the end of the processes that read")
@@ -142,7 +142,7 @@ def test_streaming_that_is_killed_again_and_again_loses_no_change(
         with changing(PostgresChanges(writer, dice, keys=100)):
             for round_number in range(KILLS):
                 let_time_pass(dice.uniform(0, 4), "a random moment, in and between two flushes of the offsets (2 s)")
-                kill(worker, "worker" if round_number % 2 else "task")
+                kill(worker, "worker" if round_number % 2 else "task", "PostgreSQL")
                 bring_back(worker, tag)
     # what was there is read, and everything after it is in the stream
     await_history(kafka, {**config, "name": tag}, DIGEST, offsets_topic=worker.topic("offset"), start=100)
@@ -173,7 +173,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
             for round_number in range(KILLS):
                 far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / KILLS
                 wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
-                kill(worker, "task" if round_number % 2 else "worker")
+                kill(worker, "task" if round_number % 2 else "worker", "PostgreSQL")
                 before = kafka.count(topic)
                 bring_back(worker, tag)
     history = await_history(kafka, {**config, "name": tag}, DIGEST, start=CHUNKED_ROWS)

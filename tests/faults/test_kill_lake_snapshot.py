@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fault_counts import Fault, note
 from tests.faults.test_kill_lakehouse import NOBODY, Kill, Process
 from tests.fix_spark import Lake, both_formats
 from tests.integration.test_spark_reconcile import event, rows, snapshot
@@ -38,6 +39,7 @@ def test_kills_within_a_snapshot_delete_what_it_did_not_show_and_nothing_else(la
         for kill in KILLS:
             if process.run(kill, 0.2):
                 died += 1
+                note(Fault.KILLED_TASK if kill.who == "task" else Fault.KILLED_SPARK, f"{lake.format.capitalize()} sink")
                 if kill.who == "process":
                     process.kill()
                     process = Process(connector)

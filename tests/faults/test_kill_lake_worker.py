@@ -16,6 +16,7 @@ import pytest
 
 from connect_py.app.services.process import child_pids, wait_until
 from connect_py.app.services.worker import Worker
+from tests.fault_counts import Fault, note
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
 from tests.waiting import let_time_pass
@@ -97,6 +98,7 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
             case "worker":
                 worker.kill()
                 worker.restart()
+        note({"jvm": Fault.KILLED_SPARK, "task": Fault.KILLED_TASK, "worker": Fault.KILLED_WORKER}[victim], f"{format_.capitalize()} sink")
         worker.wait_for(name, "RUNNING", seconds=120)
     ends = ends_of(lake, config)
     wait_until(lambda: is_reached(worker, name, ends), 400, "the tables")

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.fault_counts import Fault, note
 from tests.faults.lake_boundaries import OF_CREATION, OF_THE_BATCH, of_format
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
@@ -137,7 +138,7 @@ class Process:
 
 
 @pytest.mark.long  # each kill starts a JVM, for half a minute of CPU
-@pytest.mark.timeout(600 + 300 * LONG)
+@pytest.mark.timeout(1200 + 300 * LONG)  # next to other lanes each JVM takes minutes to start
 @pytest.mark.parametrize(("format_", "driver"), [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else list(SHORT))
 def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_doubled(
     kafka: Any, tmp_path: Path, tag: str, request: pytest.FixtureRequest, format_: str, driver: str
@@ -162,6 +163,7 @@ def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_d
             continue
         for mode in kill.modes:
             fell[mode, kill.boundary, kill.who] += 1
+        note(Fault.KILLED_TASK if kill.who == "task" else Fault.KILLED_SPARK, f"{format_.capitalize()} sink")
         if kill.who != "task":
             code = process.end()
             assert code in (0, -9) or "Spark ended while" in process.error, process.error

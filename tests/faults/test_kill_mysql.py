@@ -23,6 +23,7 @@ from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import Journalled, mysql_statements
 from connect_py.app.verify.history.records import History, Op
+from tests.fault_counts import system_of
 from tests.fix_kafka import Kafka
 from tests.kills import (
     KILLS,
@@ -143,7 +144,7 @@ def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
         worker.create(name, config)
         wait_until(partial(has_records, kafka, f"{name}.{name}.item", dice.randrange(1, 15_000)), 60, "a part of the snapshot")
         for round_number in range(KILLS):
-            kill(worker, "worker" if round_number % 2 else "task")
+            kill(worker, "worker" if round_number % 2 else "task", system_of(config))
             bring_back(worker, name)
             let_time_pass(dice.uniform(0, 4), "a random moment, in and between two flushes of the offsets (2 s)")
         wait_until(partial(is_streaming, worker, name), 120, "the stream")
@@ -177,7 +178,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
         for round_number in range(KILLS):
             far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
             wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
-            gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task")
+            gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task", system_of(config))
             before = kafka.count(topic)
             bring_back(worker, name)
             wait_until(partial(are_gone, gone), 60, "the end of the processes that read")
@@ -228,7 +229,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
         for round_number in range(KILLS):
             far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / KILLS
             wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
-            kill(worker, "task" if round_number % 2 else "worker")
+            kill(worker, "task" if round_number % 2 else "worker", system_of(config))
             before = kafka.count(topic)
             bring_back(worker, name)
         wait_until(partial(has_no_incremental_snapshot, worker, name), 600, "the end of the snapshot", worker.service.is_alive)

@@ -26,6 +26,7 @@ from pymongo.database import Database
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
+from tests.fault_counts import Fault, note, note_changes
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.mongo_task import config, database, signal
@@ -85,10 +86,12 @@ def changing(db: Db, dice: random.Random) -> Iterator[None]:
 def kill_and_bring_back(worker: Worker, connector: str, victim: str) -> None:
     if victim == "worker":
         worker.kill()
+        note(Fault.KILLED_WORKER, "MongoDB")
         worker.restart()
     else:
         for pid in worker.children():
             os.kill(pid, signals.SIGKILL)
+        note(Fault.KILLED_TASK, "MongoDB")
     wait_until(worker.children, 60, "a process for the task", worker.service.is_alive)
     worker.wait_for(connector, "RUNNING")
 
@@ -125,6 +128,7 @@ def await_equal(kafka: Kafka, prefix: str, db: Db) -> None:
     eventually(lambda: found() == wanted, difference, 120, pause=0.5)
     lines = {str(d["_id"]) for d in db.journal.find()}
     assert lines, "nothing changed"
+    note_changes("MongoDB", len(lines))
     wait_until(lambda: not lines - {key for key, *_ in events(kafka, f"{prefix}.journal")}, 60, "the journal's lines")
 
 

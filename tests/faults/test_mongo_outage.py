@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.services.mongo import MongoServer
+from tests.fault_counts import Fault, note
 from tests.mongo_task import MongoTask, config, database
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
@@ -30,6 +31,7 @@ def test_an_outage_does_not_fail_the_task_and_what_was_lost_by_the_server_is_rea
                 db["items"].insert_one({"_id": 2})
                 task.poll_until(lambda: ("c", "2") in task.operations(topic))
                 server.service.kill()
+                note(Fault.KILLED_DATABASE, "MongoDB")
                 until = time.monotonic() + 2
                 task.poll_until(lambda: time.monotonic() > until, what="some attempts")
                 server.start()

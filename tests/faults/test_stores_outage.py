@@ -20,6 +20,7 @@ from offsets.config_store import KafkaConfigStore
 from offsets.offset_store import KafkaOffsetStore, TaskOffsetWriter
 from offsets.status_store import KafkaStatusStore
 from tests.contract.test_config_store import Listener
+from tests.fault_counts import Fault, note
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
@@ -35,6 +36,7 @@ class Broker:
 
     def kill(self) -> None:
         os.kill(self._service.pid, signal.SIGKILL)
+        note(Fault.KILLED_BROKER, "one worker")
         wait_until(lambda: not self._service.is_alive(), 60, "the broker's end")
 
     def bring_back(self) -> None:

@@ -15,6 +15,7 @@ from connect_py.app.services.mysql import MariaDbServer, MySqlServer, OwnServer,
 from connect_py.app.services.process import ServiceError
 from connect_py.errors import FatalTaskError
 from tests.binlog_task import DirectTask, task_config
+from tests.fault_counts import Fault, note, note_changes, system_of
 from tests.fix_kafka import Kafka
 from tests.mysql_replicas import purge, run
 from tests.seeds import size
@@ -63,6 +64,7 @@ def test_a_server_that_restarts_loses_and_doubles_no_change(own: OwnServer, kafk
                 own.service.stop()
             else:
                 own.service.kill()
+                note(Fault.KILLED_DATABASE, system_of(task_config(own, kafka, table, mariadb=isinstance(own, MariaDbServer))))
             task.poll_until(lambda: not task.is_connected)
             own.start()
             run(own, f"INSERT INTO {table}.t (id, v) VALUES ({10 + number}, 2)")
@@ -102,9 +104,11 @@ def test_a_dump_that_is_killed_again_and_again_loses_and_doubles_no_change(own: 
                 if kills < KILLS:
                     cursor.execute(f"KILL {dump}")
                     kills += 1
+                    note(Fault.CUT_CONNECTION, system_of(settings))
     assert kills >= KILLS, f"{kills} dumps were there to be killed; seed {seed}"
     assert any(offset.get("event") for offset in task.offsets), "no batch ended inside of a transaction"
     assert [(op, row["id"]) for op, row in task.rows("t")[1:]] == wanted, f"seed {seed}"
+    note_changes(system_of(settings), len(wanted))
 
 
 def test_a_log_that_is_rotated_is_read_on_and_one_that_is_purged_while_the_task_is_down_is_a_named_error(

@@ -1,0 +1,130 @@
+"""How many faults tests inject and how many changes of sources they then check: the table of docs/evidence/faults.md.
+
+A test notes what it does. When its process ends, the counts are written next to its durations, as `NAME.faults`. Made into the table:
+
+    python -m tests.fault_counts FILE.faults …
+
+`tests/lanes.py --record` does that at the end of a green run. By hand, name the file by the durations':
+
+    CONNECT_PY_DURATIONS=/tmp/kills.json FAULTS_KILLS=30 python -m pytest tests/faults/test_kill.py
+    python -m tests.fault_counts /tmp/kills.faults
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+#: What was counted last, with its day and commit.
+KEPT = Path(__file__).with_name("faults.json")
+PAGE = Path(__file__).parent.parent / "docs/evidence/faults.md"
+_BEGIN, _END = "<!-- counted: tests/fault_counts.py writes this -->\n", "<!-- end -->\n"
+
+
+class Fault(StrEnum):
+    """What was done to a system."""
+
+    KILLED_TASK = "`kill -9` of a task"
+    KILLED_READER = "`kill -9` of a process that reads a snapshot"
+    KILLED_WORKER = "`kill -9` of a worker"
+    KILLED_SPARK = "`kill -9` of Spark's JVM, or of task and JVM together"
+    FROZEN_WORKER = "a worker that stands still while others take over, and wakes"
+    TERMINATED_WORKER = "SIGTERM of a worker whose tasks others take over"
+    KILLED_BROKER = "`kill -9` of the Kafka broker"
+    KILLED_DATABASE = "`kill -9` of the database"
+    CUT_CONNECTION = "a connection that the database ends"
+    REQUEST = "pause, stop or restart by REST, under load"
+
+
+_faults: Counter[tuple[str, str]] = Counter()
+_changes: Counter[str] = Counter()
+
+
+def note(fault: Fault, of: str, count: int = 1) -> None:
+    """Count a fault.
+
+    Args:
+        of: the system under test: `PostgreSQL`, `a group of workers`.
+    """
+    _faults[str(fault), of] += count
+
+
+def note_changes(of: str, count: int) -> None:
+    """Count changes of a source, or events of a topic, of which each was looked for where it has to be."""
+    _changes[of] += count
+
+
+def write(path: Path) -> None:
+    """Write what this process has counted, if anything."""
+    if _faults or _changes:
+        path.write_text(json.dumps({"faults": [[*key, count] for key, count in _faults.items()], "changes": _changes}))
+
+
+def system_of(config: Mapping[str, str]) -> str:
+    """Return the system that a source's configuration reads."""
+    kind = config["connector.class"].lower()
+    return next(name for name in ("PostgreSQL", "MySQL", "MariaDB", "MongoDB") if name.lower() in kind)
+
+
+def added_up(files: Iterable[Path], day: str, commit: str) -> dict[str, Any]:
+    """Return the counts of several processes as one."""
+    faults: Counter[tuple[str, str]] = Counter()
+    changes: Counter[str] = Counter()
+    for file in files:
+        found = json.loads(file.read_text())
+        faults.update({(fault, of): count for fault, of, count in found["faults"]})
+        changes.update(found["changes"])
+    return {
+        "day": day,
+        "commit": commit,
+        "faults": sorted([*key, count] for key, count in faults.items()),
+        "changes": dict(sorted(changes.items())),
+    }
+
+
+def table(counted: Mapping[str, Any]) -> str:
+    """Return the section of the page: a row for each fault, a column for each system."""
+    systems = sorted({of for _, of, _ in counted["faults"]} | set(counted["changes"]))
+    counts = {(fault, of): count for fault, of, count in counted["faults"]}
+    rows = [
+        [str(fault), *(counts.get((fault, of), 0) for of in systems)] for fault in Fault if any((fault, of) in counts for of in systems)
+    ]
+    total = ["**faults**", *(sum(row[number] for row in rows) for number in range(1, len(systems) + 1))]
+    checked = ["changes checked", *(counted["changes"].get(of, 0) for of in systems)]
+    lines = [
+        f"Counted by the tests themselves on {counted['day']}, at {counted['commit']}: **{sum(total[1:]):,} faults and "
+        f"{sum(checked[1:]):,} changes, no violation**.",
+        "",
+        f"| | {' | '.join(systems)} |",
+        "|---|" + "---:|" * len(systems),
+        *(f"| {row[0]} | {' | '.join(f'{count:,}' if count else '' for count in row[1:])} |" for row in (*rows, total, checked)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(page: str, counted: Mapping[str, Any]) -> str:
+    """Return the page with the section of these counts."""
+    return re.sub(f"(?<={re.escape(_BEGIN)}).*?(?={re.escape(_END)})", lambda _: table(counted), page, flags=re.DOTALL)
+
+
+def main(files: list[str]) -> int:
+    """Keep the counts of the files, and write the page."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, cwd=PAGE.parent, capture_output=True, text=True, check=True).stdout.strip()
+    counted = added_up(map(Path, files), f"{datetime.now(UTC):%Y-%m-%d}", commit)
+    KEPT.write_text(json.dumps(counted, indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(with_table(PAGE.read_text(), counted))
+    print(table(counted))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
