@@ -45,6 +45,8 @@ CONNECTOR_NAME = "postgresql"
 QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 #: How long a task that stops waits for the server to drop its slot.
 DROP_SECONDS = 10.0
+#: How long such a slot may still be held: as Debezium, which tries three times in as many seconds (`PostgresReplicationConnection`).
+HELD_SECONDS = 3.0
 
 
 class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
@@ -362,7 +364,8 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         try:
             connection = Connection(self._config.connection, "Debezium Drop Slot", query_seconds=DROP_SECONDS)
             try:
-                slot.drop_slot(connection, self._config.slot)
+                if not slot.drop_slot(connection, self._config.slot, HELD_SECONDS):
+                    log.error("The slot '%s' could not be dropped and keeps WAL on the server: another session reads it", self._config.slot)
             finally:
                 connection.close()
         except ServerError as error:

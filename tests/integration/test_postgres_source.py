@@ -16,7 +16,10 @@ from connect_py.api.record import JsonEncoding
 from connect_py.app.services.postgres import PostgresAddress, PostgresServer
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
+from connectors.postgres.config import parse_config
 from connectors.postgres.connector import PostgresConnector
+from connectors.postgres.server.connection import Connection
+from connectors.postgres.slot.slot import drop_slot
 from connectors.postgres.task import PostgresConnectorTask
 from tests.waiting import eventually, let_time_pass
 
@@ -560,6 +563,23 @@ def test_dropping_the_slot_on_stop(runner: Runner) -> None:
     runner.idle()
     runner.stop()
     assert runner.db.execute("SELECT count(*) FROM pg_replication_slots WHERE slot_name=%s", (runner.slot,)).fetchone() == (0,)
+
+
+def test_a_slot_that_a_session_still_holds_is_dropped_when_that_has_ended(runner: Runner) -> None:
+    """The server's process ends a moment after our connection; the slot stayed, and kept the server's log."""
+    runner.db.execute("CREATE TABLE a (id int PRIMARY KEY)")
+    runner.start()
+    runner.idle()
+    connection = Connection(parse_config(runner.config()).connection, "test")
+    try:
+        assert not drop_slot(connection, runner.slot, 0.2), "the task reads it"
+        ending = threading.Timer(0.3, runner.kill)
+        ending.start()
+        assert drop_slot(connection, runner.slot, 30)
+        ending.join()
+        assert drop_slot(connection, runner.slot, 0), "it is gone already"
+    finally:
+        connection.close()
 
 
 def failure(runner: Runner, **more: str) -> str:

@@ -117,6 +117,8 @@ def _describe_one(row: Row) -> str:
 
 #: Since when the plug-in sends what `pg_logical_emit_message` wrote, and transactions that are open.
 MESSAGES_VERSION = SEGMENTS_VERSION = 140000
+#: Between two looks at a slot that somebody still holds.
+_HELD_PAUSE_SECONDS = 0.05
 #: Options that say what the decoder has to understand.
 _OURS = frozenset(("proto_version", "streaming", "binary", "two_phase"))
 
@@ -327,10 +329,26 @@ def _parse_parameters(text: str) -> dict[str, str]:
     return found
 
 
-def drop_slot(connection: Connection, name: str) -> None:
-    """Drop the slot if it exists and no session reads it. Raises ServerError."""
-    named = f"slot_name = {quote_literal(name)}"
-    connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {named} AND NOT active")
+def drop_slot(connection: Connection, name: str, seconds: float) -> bool:
+    """Drop the slot if it exists. The server's process that sent its log to us may hold it for a moment longer than our connection.
+
+    Args:
+        seconds: how long to wait for a session that holds it.
+
+    Returns:
+        Whether it is gone; else another session reads it.
+
+    Raises:
+        ServerError: the server cannot be asked, or refuses.
+    """
+    named, deadline = f"slot_name = {quote_literal(name)}", time.monotonic() + seconds
+    while True:
+        connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {named} AND NOT active")
+        if not connection.query(f"SELECT 1 FROM pg_replication_slots WHERE {named}"):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_HELD_PAUSE_SECONDS)
 
 
 class SlotXmin:
