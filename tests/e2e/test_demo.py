@@ -116,7 +116,13 @@ def test_an_interrupted_demo_stops_its_servers(env: dict[str, str], tmp_path: Pa
     output = tmp_path / "output"
     with output.open("w") as file:
         demo = subprocess.Popen(COMMAND, env=env, text=True, stdout=file, stderr=file)
-    wait_until(lambda: "Kafka at localhost:" in output.read_text(), 120, "the broker", lambda: demo.poll() is None)
+
+    def lives() -> bool:
+        if demo.poll() is not None:
+            print(output.read_text())  # says why
+        return demo.poll() is None
+
+    wait_until(lambda: "Kafka at localhost:" in output.read_text(), 120, "the broker", lives)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(60) == 130
     ports = [int(port) for port in re.findall(r"localhost:(\d+)", output.read_text())]

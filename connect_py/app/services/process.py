@@ -9,13 +9,16 @@ The guard's pipe and the table of services belong to the caller; nothing here is
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -32,16 +35,48 @@ class ServiceError(ConnectError):
     """A server could not be fetched, started or stopped; the text holds the end of its log."""
 
 
-def free_port() -> int:
-    """Return a TCP port of the loopback interface that nothing listens on now."""
-    while True:
-        port = random.choice(PORT_RANGE)  # noqa: S311
-        with socket.socket() as probe:
+class Ports:
+    """TCP ports of the loopback interface that nothing listens on, each given to one server.
+
+    A locked file reserves a port, since a server takes seconds to start, and may be restarted: no process that asks here is given it until
+    this one ends, or has chosen many others.
+
+    Args:
+        candidates: from which to choose.
+        most: reservations that are kept; older ones end.
+    """
+
+    def __init__(self, candidates: Sequence[int] = PORT_RANGE, most: int = 100) -> None:
+        self._candidates = candidates
+        self._most = most
+        self._locks: deque[int] = deque()
+
+    def choose(self) -> int:
+        """Return one that is free, and nobody else's."""
+        folder = Path(tempfile.gettempdir()) / f"connect-py-ports-{os.getuid()}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        while True:
+            port = random.choice(self._candidates)  # noqa: S311
+            lock = os.open(folder / str(port), os.O_CREAT | os.O_RDWR, 0o600)
             try:
-                probe.bind(("127.0.0.1", port))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
             except OSError:
+                os.close(lock)
                 continue
+            self._locks.append(lock)
+            while len(self._locks) > self._most:
+                os.close(self._locks.popleft())
             return port
+
+
+_ports = Ports()
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback interface that nothing listens on now, and that is nobody else's (`Ports`)."""
+    return _ports.choose()
 
 
 def is_listening(port: int) -> bool:
