@@ -4,7 +4,7 @@ A test notes what it does. When its process ends, the counts are written next to
 
     python -m tests.fault_counts FILE.faults …
 
-`tests/lanes.py --record` does that at the end of a green run. By hand, name the file by the durations':
+`tests/lanes.py --record` does that at the end of a run in which no test failed. By hand, name the file by the durations':
 
     CONNECT_PY_DURATIONS=/tmp/kills.json FAULTS_KILLS=30 python -m pytest tests/faults/test_kill.py
     python -m tests.fault_counts /tmp/kills.faults

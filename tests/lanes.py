@@ -91,19 +91,25 @@ def main(arguments: list[str]) -> int:
         print(f"about {_expected_minutes(shared):.0f} min, by what tests took when their times were kept (--record)", flush=True)
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
         lanes = [_start_checks(Path(folder))] if asked.slice is None else []
-        for names, seconds in shared.items():
-            sharing = ["--claims", folder] if len(names) > 1 else []
-            for name in names:
-                lanes.append(_start(name, _longest_first(seconds), [*options, *sharing], Path(folder)))
-                if name == names[0] and len(names) > 1:
-                    _await_collection(lanes[-1])
-        codes = _wait(lanes)
-        if codes is None:
+        try:
+            for names, seconds in shared.items():
+                sharing = ["--claims", folder] if len(names) > 1 else []
+                for name in names:
+                    lanes.append(_start(name, _longest_first(seconds), [*options, *sharing], Path(folder)))
+                    if name == names[0] and len(names) > 1:
+                        _await_collection(lanes[-1])
+            codes = _wait(lanes)
+        except KeyboardInterrupt:
+            for lane in lanes:
+                lane.process.wait()
             return 130
+        was_green = not any(codes.values())
         for lane in lanes:
             if codes[lane.name] == _TESTS_FAILED and lane.suites:
                 codes[lane.name] = _alone(lane, options)
         _tell_times(Path(folder), record=asked.record)
+        if asked.record and was_green:
+            _keep_fault_counts(Path(folder))
         failed = sum(_counted(lane, "failed") + _counted(lane, "error") for lane in lanes if codes[lane.name] not in (0, _NO_TESTS))
         passed, skipped = (sum(_counted(lane, word) for lane in lanes) for word in ("passed", "skipped"))
         print(f"\n{'tests' if asked.slice is None else 'slice'}: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
@@ -118,26 +124,21 @@ def _await_collection(lane: Lane) -> None:
         time.sleep(0.2)  # noqa: TID251 - the lane has a deadline of its own
 
 
-def _wait(lanes: list[Lane]) -> dict[str, int] | None:
-    """Wait for the lanes and show each when it is done; returns their exit codes, or None when the user interrupts."""
+def _wait(lanes: list[Lane]) -> dict[str, int]:
+    """Wait for the lanes and show each when it is done; returns their exit codes."""
     codes: dict[str, int] = {}
     said = began = time.monotonic()
-    try:
-        while len(codes) < len(lanes):
-            for lane in lanes:
-                if lane.name not in codes and lane.process.poll() is not None:
-                    codes[lane.name] = lane.process.returncode
-                    _show(lane, time.monotonic() - began)
-            if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
-                said = time.monotonic()
-                print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
-                for lane in lanes:
-                    _show_failures(lane)
-            time.sleep(0.5)  # noqa: TID251 - processes have no common deadline
-    except KeyboardInterrupt:
+    while len(codes) < len(lanes):
         for lane in lanes:
-            lane.process.wait()
-        return None
+            if lane.name not in codes and lane.process.poll() is not None:
+                codes[lane.name] = lane.process.returncode
+                _show(lane, time.monotonic() - began)
+        if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
+            said = time.monotonic()
+            print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
+            for lane in lanes:
+                _show_failures(lane)
+        time.sleep(0.5)  # noqa: TID251 - processes have no common deadline
     return codes
 
 
@@ -253,8 +254,11 @@ def _tell_times(folder: Path, *, record: bool) -> None:
         known.update({name: round(seconds, 1) for name, seconds in measured.items()})
         kept = {name: seconds for name, seconds in known.items() if (ROOT / name.partition("::")[0]).exists()}
         DURATIONS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-        if counted := sorted(folder.glob("*.faults")):
-            subprocess.run([sys.executable, "-m", "tests.fault_counts", *map(str, counted)], cwd=ROOT, check=True)
+
+
+def _keep_fault_counts(folder: Path) -> None:
+    if counted := sorted(folder.glob("*.faults")):
+        subprocess.run([sys.executable, "-m", "tests.fault_counts", *map(str, counted)], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

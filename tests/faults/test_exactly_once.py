@@ -121,7 +121,7 @@ def each_row_once(
     print(json.dumps({"rows": len(wanted), "records": kafka.count(topic), "twice": len(twice)}))
     assert twice == {}
     assert found == wanted
-    note_changes(SOURCE, len(wanted))
+    note_changes(_COUNTED_AS, len(wanted))
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def streaming(
 
 
 #: What faults and rows are counted under.
-SOURCE = "exactly once"
+_COUNTED_AS = "exactly once"
 
 
 def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
@@ -156,12 +156,12 @@ def kill_again_and_again(worker: Worker, connector: str, times: int) -> None:
         let_time_pass(dice.uniform(0.2, 2.5), "a random moment, in and between transactions")
         if number % 2:
             worker.kill()
-            note(Fault.KILLED_WORKER, SOURCE)
+            note(Fault.KILLED_WORKER, _COUNTED_AS)
             worker.restart()
         else:
             for pid in worker.children():
                 os.kill(pid, signal.SIGKILL)
-            note(Fault.KILLED_TASK, SOURCE)
+            note(Fault.KILLED_TASK, _COUNTED_AS)
         worker.wait_for(connector, "RUNNING")
 
 
@@ -254,7 +254,7 @@ def test_a_source_that_is_paused_restarted_and_stopped_writes_each_row_once(
                     worker.request("PUT", f"/connectors/{tag}/resume")
                 case _:
                     worker.restart()
-            note(Fault.REQUEST, SOURCE)
+            note(Fault.REQUEST, _COUNTED_AS)
             worker.wait_for(tag, "RUNNING")
     worker.delete(tag)
 
@@ -277,7 +277,7 @@ def test_a_source_whose_worker_dies_is_taken_over_and_writes_each_row_once(
             dead = owner()
             heir = second if dead is first else first
             dead.kill()
-            note(Fault.KILLED_WORKER, SOURCE)
+            note(Fault.KILLED_WORKER, _COUNTED_AS)
 
             def is_taken_over(heir: Worker = heir) -> bool:
                 tasks = heir.status(tag)["tasks"]

@@ -102,7 +102,7 @@ def test_r1_rows_of_one_copy(worker: Worker, loses: bool, kafka: Kafka, postgres
                     copy.write_row((number, "x" * 3_000_000 if number == 15 else "small"))
             connection.commit()
         connection.execute("INSERT INTO t VALUES (30, 'after')")
-        eventually(lambda: ("c", 30) in events(kafka, topic), "row behind it")
+        eventually(lambda: ("c", 30) in events(kafka, topic), "row after it")
     worker.delete(tag)
     found = {number for operation, number in events(kafka, topic) if operation == "c"}
     print(f"R1: {sorted(found)}")
@@ -135,7 +135,7 @@ def test_r3_a_changed_key_whose_last_record_fails(
         with failing_when_large(worker, kafka, postgres_source(postgres, database, tag, plugin_name="pgoutput"), tag, topic):
             connection.execute("UPDATE t SET id = 2, v = repeat('x', 3000000)")
         connection.execute("INSERT INTO t VALUES (3, 'after')")
-        eventually(lambda: ("c", 3) in events(kafka, topic), "row behind it")
+        eventually(lambda: ("c", 3) in events(kafka, topic), "row after it")
     worker.delete(tag)
     print(f"R3: {events(kafka, topic)}")
     assert ("d", 1) in events(kafka, topic)

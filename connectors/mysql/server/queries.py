@@ -251,8 +251,7 @@ def is_available(connection: Connection, config: MySqlConfig, position: MySqlOff
     Raises:
         ServerError: the server cannot be asked.
     """
-    is_permissive = not is_mariadb(config) and variable(connection, "GTID_MODE").upper().endswith("_PERMISSIVE")
-    if position.gtids is not None and not is_permissive and not config.flag("gtid.ignore.on.recovery"):
+    if position.gtids is not None and not config.flag("gtid.ignore.on.recovery") and not _has_some_gtids(connection, config):
         stored = parse_transactions(position.gtids).filtered(config.gtid_sources)
         if not position.gtids.strip():
             return True
@@ -263,6 +262,11 @@ def is_available(connection: Connection, config: MySqlConfig, position: MySqlOff
     if not position.file:
         return True
     return any(row[0] == position.file for row in connection.texts("SHOW BINARY LOGS"))
+
+
+def _has_some_gtids(connection: Connection, config: MySqlConfig) -> bool:
+    """Return whether transactions with GTIDs and without may follow each other."""
+    return not is_mariadb(config) and variable(connection, "GTID_MODE").upper().endswith("_PERMISSIVE")
 
 
 def _still_has(executed: Transactions, stored: Transactions, purged: Transactions) -> bool:
