@@ -58,6 +58,13 @@ def postgres_without_logical(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     server.stop()
 
 
+#: Columns are read again from the table.
+RESELECT = {
+    "post.processors": "again",
+    "post.processors.again.type": "io.debezium.processors.reselect.ReselectColumnsPostProcessor",
+}
+
+
 def postgres_source(postgres: PostgresAddress, database: str, tag: str, **more: str) -> dict[str, str]:
     """A source connector's configuration; dots of further properties are written as underscores.
 

@@ -21,7 +21,7 @@ from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.ddl.statements import Parser, apply
 from connectors.mysql.errors import PurgedPositionError
 from connectors.mysql.model import Tables
-from connectors.mysql.position.offset import EventPosition, MySqlOffset
+from connectors.mysql.position.offset import EventPosition, LoggedTransaction, MySqlOffset
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.preparation import prepare
 from connectors.mysql.schema.captured import CapturedTables, Reselector, TableFactory
@@ -81,7 +81,9 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._begin(parsed, context, parsed.connector, parsed.connector)
         stored = context.offset(self._partition)
         self._position = MySqlOffset.load(stored) if stored else None
-        reselector = Reselector(parsed.reselect, lambda: self._services.general()) if parsed.reselect is not None else None
+        reselector = None
+        if parsed.reselect is not None:
+            reselector = Reselector(parsed.reselect, lambda: self._services.general(), self._transaction)
         self._encoding = context.encoding
         self._factory = TableFactory(parsed, context.encoding, self._headers, reselector, self._tuning.snapshot_rows)
         self._records = None
@@ -92,6 +94,9 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self.use_services(MySqlServices(parsed, context, lambda: self._position, self._hooks, self._tuning))
         if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
+
+    def _transaction(self) -> LoggedTransaction | None:
+        return None if self._stream is None else self._stream.transaction
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Finish signals whose effects the offsets topic holds, and let rows go whose snapshot's offset it holds."""

@@ -20,6 +20,7 @@ from connectors.engine.plugins.post_processors import Fill, NotReadError, Resele
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
+from connectors.engine.visibility import Visibility
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import FillingEncoder, PostgresEncoder
@@ -27,6 +28,7 @@ from connectors.postgres.errors import ServerError, class_of
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.server.catalog import TypeInfo, make_column
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
+from connectors.postgres.server.visibility import not_visible
 from connectors.postgres.types.columns import PgColumn, column_plan, holds_characters, length_and_scale, root_type, shown_type_name
 from connectors.postgres.types.defaults import literal_of
 
@@ -38,11 +40,14 @@ class Reselector:
 
     Args:
         general: returns the task's open connection, which is replaced after a reconnect; it is used while the stream waits.
+        transaction: returns the id of the transaction whose rows are made into events; None while there is none.
     """
 
-    def __init__(self, options: Reselect, general: Callable[[], Connection]) -> None:
+    def __init__(self, options: Reselect, general: Callable[[], Connection], transaction: Callable[[], int | None]) -> None:
         self._options = options
         self._general = general
+        self._transaction = transaction
+        self._visibility = Visibility(self._sees)
 
     def filler(self, table: TableId, columns: Sequence[ColumnPlan], key: Sequence[str], event_key: Sequence[str]) -> Fill | None:
         names = [quote_name(plan.name) for plan in columns]
@@ -51,6 +56,8 @@ class Reselector:
         def read(wanted: Sequence[int], key: Sequence[tuple[int, str]]) -> Sequence[Sequence[str | None]]:
             condition = " AND ".join(f"{names[column]} = {quote_literal(text)}" for column, text in key)
             try:
+                if (transaction := self._transaction()) is not None:
+                    self._visibility.wait_for(transaction)
                 return self._general().query(
                     f"SELECT {', '.join(names[column] for column in wanted)} FROM {source} WHERE {condition} LIMIT 2"
                 )
@@ -60,6 +67,9 @@ class Reselector:
                 raise NotReadError(str(error)) from error
 
         return self._options.filler(str(table), columns, key, event_key, read)
+
+    def _sees(self, xid: int) -> bool:
+        return not not_visible(self._general(), (xid,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         stored = context.offset(self._partition)
         self._position = PostgresOffset.load(stored) if stored else None
         reselect = self._config.reselect
-        reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
+        reselector = Reselector(reselect, self._general_connection, self._transaction) if reselect is not None else None
         self._factory = TableFactory(self._config, context.encoding, self._headers, reselector, self._tuning.snapshot_rows)
         services = PostgresServices(
             self._config, context, self._factory, self._general_connection, lambda: self._position, self._hooks, self._tuning
@@ -188,6 +188,9 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         if self._general is None:
             self._general = open_general(self._config, self._stop.is_set)
         return self._general
+
+    def _transaction(self) -> int | None:
+        return None if self._stream is None else self._stream.transaction
 
     def _reopen_general(self) -> Connection:
         if self._general is not None:

@@ -13,14 +13,11 @@ from connect_py.app.services.mysql import MySqlAddress, MySqlServer
 from connect_py.errors import FatalTaskError
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
+from tests.fix_postgres import RESELECT
 from tests.mysql_replicas import run
 
 pytestmark = pytest.mark.services
 
-RESELECT = {
-    "post.processors": "again",
-    "post.processors.again.type": "io.debezium.processors.reselect.ReselectColumnsPostProcessor",
-}
 #: Of some the reference finds no row: its statement compares with what records show.
 KEYS = {
     "unsigned": ("BIGINT UNSIGNED", "18446744073709551615"),

@@ -13,16 +13,12 @@ import pytest
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import DataError, FatalTaskError
 from connectors.postgres.server.validation import connection_problem
-from tests.fix_postgres import postgres_source
+from tests.fix_postgres import RESELECT, postgres_source
 from tests.postgres_task import DirectTask
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
 
-RESELECT = {
-    "post.processors": "again",
-    "post.processors.again.type": "io.debezium.processors.reselect.ReselectColumnsPostProcessor",
-}
 BIG = "x" * 10_000
 PLACEHOLDER = "__debezium_unavailable_value"
 

@@ -241,6 +241,7 @@ def mysqld() -> list[str]:
         *run_unpacked(root, _MYSQLD),
         "--no-defaults",
         f"--basedir={root / 'usr'}",
+        f"--plugin-dir={root / 'usr/lib/mysql/plugin'}",
         f"--lc-messages-dir={root / 'usr/share/mysql'}",
         f"--character-sets-dir={root / 'usr/share/mysql/charsets'}",
     ]

@@ -111,6 +111,22 @@ class EventPosition:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedTransaction:
+    """A transaction of the log.
+
+    Attributes:
+        gtid: MySQL's; None where transactions have none, and for MariaDB, which does not say whether one has ended.
+        pos: where it begins.
+        second: when it was made, since 1970, by the server's clock.
+    """
+
+    gtid: str | None
+    file: str
+    pos: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
 class BinlogPosition:
     """A position in a file of one server's log; the files' names end with their number."""
 

@@ -9,6 +9,7 @@ FLOAT have the text that a snapshot shows, as in Debezium; a TIMESTAMP has all o
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,16 +23,24 @@ from connectors.engine.plugins.post_processors import Fill, NotReadError, Resele
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
+from connectors.engine.visibility import Visibility
 from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import JDBC, MyColumn, MyTable, quote_name
+from connectors.mysql.position.offset import LoggedTransaction
 from connectors.mysql.position.source_info import SourceBlock, block_schema
-from connectors.mysql.server.connection import Connection
+from connectors.mysql.server.connection import Connection, quote_literal
 from connectors.mysql.types.columns import column_plan, is_text, meaning_of, selected
 from connectors.mysql.types.keys import chunk_key
 
 log = logging.getLogger(__name__)
+
+
+#: Transactions without GTIDs bear a second in the log. A row of one that is older, and is not there, was deleted.
+_YOUNG_SECONDS = 2.0
+#: How long an engine may take to end a commit that the log has.
+_COMMIT_SECONDS = 0.1
 
 
 class Reselector:
@@ -39,11 +48,15 @@ class Reselector:
 
     Args:
         general: returns the task's open session, which may be a new one after a reconnect; it is used while the stream waits.
+        transaction: returns the transaction whose rows are made into events; None while there is none.
     """
 
-    def __init__(self, options: Reselect, general: Callable[[], Connection]) -> None:
+    def __init__(self, options: Reselect, general: Callable[[], Connection], transaction: Callable[[], LoggedTransaction | None]) -> None:
         self._options = options
         self._general = general
+        self._transaction = transaction
+        self._visibility = Visibility(self._sees)
+        self._waited_for: LoggedTransaction | None = None
 
     def filler(
         self, model: MyTable, indexes: Sequence[int], plans: Sequence[ColumnPlan], selected: Sequence[str], key: Sequence[str]
@@ -60,9 +73,8 @@ class Reselector:
         def read(wanted: Sequence[int], key: Sequence[tuple[int, str]]) -> Sequence[Sequence[Text]]:
             try:
                 condition = " AND ".join(_equal(columns[index], text) for index, text in key)
-                rows = self._general().query(
-                    f"SELECT {', '.join(selected[index] for index in wanted)} FROM {source} WHERE {condition} LIMIT 2"  # noqa: S608  # quoted
-                )
+                statement = f"SELECT {', '.join(selected[index] for index in wanted)} FROM {source} WHERE {condition} LIMIT 2"  # noqa: S608  # quoted
+                rows = self._rows(statement)
             except LostConnectionError:
                 raise
             except (ServerError, DataError) as error:
@@ -71,6 +83,25 @@ class Reselector:
             return [[None if value is None else value.decode(codec) for value, codec in zip(row, codecs, strict=True)] for row in rows]
 
         return self._options.filler(str(model.id), plans, model.key, key, read)
+
+    def _rows(self, statement: str) -> Sequence[Sequence[bytes | None]]:
+        """Return the rows as they are after the transaction. Raises ServerError."""
+        transaction = self._transaction()
+        if transaction is not None and transaction.gtid is not None:
+            self._visibility.wait_for(transaction.gtid)
+        rows = self._general().query(statement)
+        if rows or transaction is None or transaction.gtid is not None or transaction == self._waited_for:
+            return rows
+        # without a GTID nothing says whether the commit has ended: a young transaction is given a moment
+        self._waited_for = transaction
+        now = float(self._general().texts("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
+        if now - transaction.second > _YOUNG_SECONDS:
+            return rows
+        time.sleep(_COMMIT_SECONDS)
+        return self._general().query(statement)
+
+    def _sees(self, gtid: str) -> bool:
+        return self._general().texts(f"SELECT GTID_SUBSET({quote_literal(gtid)}, @@GLOBAL.gtid_executed)")[0][0] == "1"
 
 
 def _equal(column: MyColumn, text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from connectors.mysql.binlog.events import Gtid, Header
 from connectors.mysql.position.gtid import GtidSet, Transactions
-from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset
+from connectors.mysql.position.offset import BinlogPosition, EventPosition, LoggedTransaction, MySqlOffset
 
 
 @dataclass(slots=True)
@@ -90,6 +90,12 @@ class StreamState:
         """
         gtid = None if self._last_gtid is None else str(self._last_gtid)
         return EventPosition(self.file, self._begin_of_event, self.server_id, gtid, self._last_thread if last_thread else self.thread)
+
+    @property
+    def transaction(self) -> LoggedTransaction:
+        """The transaction under way, or where the next one begins."""
+        gtid = self.shown_gtid if self.gtid is not None and self.gtid.mark == ":" else None
+        return LoggedTransaction(gtid, self.file, self.pos, self.ts_us // 1_000_000)
 
     @property
     def received(self) -> BinlogPosition:

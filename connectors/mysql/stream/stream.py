@@ -41,7 +41,7 @@ from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.statement_text import Kind, kind_of
 from connectors.mysql.position.gtid import GtidSet, Transactions
-from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset
+from connectors.mysql.position.offset import BinlogPosition, EventPosition, LoggedTransaction, MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.schema import Schema
@@ -207,6 +207,11 @@ class ChangeStream:
     def offset(self) -> MySqlOffset:
         """The offset of the row that is being read; between rows, of the last row."""
         return self._state.offset
+
+    @property
+    def transaction(self) -> LoggedTransaction:
+        """The transaction under way, or where the next one begins."""
+        return self._state.transaction
 
     @property
     def received(self) -> BinlogPosition:

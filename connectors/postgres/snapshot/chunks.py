@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -39,6 +39,7 @@ from connectors.postgres.encode.tuples import read_copy_line
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.server import catalog
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
+from connectors.postgres.server.visibility import not_visible
 from connectors.postgres.tables import CapturedTable, TableFactory
 from connectors.postgres.types.base import PgColumn
 
@@ -105,7 +106,7 @@ class PostgresChunks:
         factory: TableFactory,
         *,
         while_waiting: Callable[[], None],
-        streamed: Callable[[], Container[int]],
+        streamed: Callable[[], Collection[int]],
     ) -> None:
         self._general = general
         self._config = config
@@ -236,12 +237,9 @@ class PostgresChunks:
     def _await_streamed(self, connection: Connection, id_: TableId) -> None:
         """Wait until all streamed transactions are visible. Raises BusyError when it takes long."""
         streamed = self._streamed()
-        function = "pg_current_snapshot" if connection.server_version >= 130000 else "txid_current_snapshot"
         deadline = time.monotonic() + VISIBLE_WAIT_SECONDS
         while True:
-            ((snapshot,),) = connection.query(f"SELECT {function}()::text")
-            _, _, running = str(snapshot).split(":")
-            if not any(int(xid) & 0xFFFFFFFF in streamed for xid in running.split(",") if xid):
+            if not not_visible(connection, streamed):
                 return
             if time.monotonic() > deadline:
                 raise BusyError(f"a transaction that the stream has shown is not yet visible in {id_} (a synchronous standby is slow?)")

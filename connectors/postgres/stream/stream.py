@@ -200,6 +200,11 @@ class ChangeStream:
         return self._feedback.received
 
     @property
+    def transaction(self) -> int | None:
+        """The id of the present or last transaction; None before the first, and after a message of none."""
+        return self._position.xid
+
+    @property
     def has_reached_end(self) -> bool:
         """Whether everything before `until` was read."""
         if self.until is None:

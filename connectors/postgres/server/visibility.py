@@ -1,0 +1,31 @@
+"""Which transactions of the log do not show in the tables yet.
+
+A transaction is in the log when its commit is flushed. It shows when its process has left the list of running ones, which may be much
+later: the commit of a session with `synchronous_commit` waits in between for a standby (`synchronous_standby_names`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from connectors.postgres.server.connection import Connection
+
+
+def not_visible(connection: Connection, xids: Iterable[int]) -> set[int]:
+    """Return those of these committed transactions that a new statement does not see. Raises ServerError.
+
+    Args:
+        xids: 32 bits each, as the log has them.
+    """
+    return unseen(str(connection.query("SELECT txid_current_snapshot()::text")[0][0]), xids)
+
+
+def unseen(snapshot: str, xids: Iterable[int]) -> set[int]:
+    """Return those of these transactions that a snapshot does not see (`txid_visible_in_snapshot`).
+
+    Args:
+        snapshot: ``xmin:xmax:running,…``. Its ids have 64 bits, and those from xmax on may run although they are not listed.
+    """
+    _, end, listed = snapshot.split(":")
+    last, running = int(end), {int(each) % 2**32 for each in listed.split(",") if each}
+    return {xid for xid in xids if xid in running or (xid - last) % 2**32 < 2**31}
