@@ -328,14 +328,30 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
             await self._second.wait_for(self._second.get_connection(self._second_coordinator).init_future, _SHOW_LIFE_MS)
         return self._second_coordinator
 
+    async def join_group_async(self, timeout_ms: float | None = None) -> bool:
+        """Take part in a round. One that has ended since the last call is taken as it is: the library begins another one in its place,
+        for which all other members are waited for once more."""
+        ended = self._ended_round()
+        if ended is not None:
+            self._join_task = self._manager.call_soon(_outcome, ended)
+        return bool(await super().join_group_async(timeout_ms))
+
+    def _ended_round(self) -> Any:
+        """Return what came of a round that nobody has asked for yet; None where there is none."""
+        return None if self._join_task is None or not self._join_task.is_done else self._join_task
+
     def reset_generation(self, *arguments: Any, **named: Any) -> None:
         """The coordinator knows this member, or its generation, no more."""
+        if self._ended_round() is not None:
+            self._join_task = None
         self.timed.heard = float("-inf")
         super().reset_generation(*arguments, **named)
         self._handler.stirred()
 
     def request_rejoin(self) -> None:
         """There is a round to take part in."""
+        if self._ended_round() is not None:
+            self._join_task = None
         super().request_rejoin()
         self._handler.stirred()
 
@@ -370,6 +386,10 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         self.timed.begin_quick()
         await self._do_heartbeat()
         self._joined = Joined(generation, member_id, protocol, _bytes(member_assignment_bytes))
+
+
+async def _outcome(ended: Any) -> Any:
+    return await ended
 
 
 class _Number(Total):  # type: ignore[misc]  # the library has no types

@@ -113,8 +113,15 @@ def test_kafka_python_has_the_private_names_that_are_used() -> None:
     try:
         assert missing(client, made) == {}
         member = GroupCoordinator(made, None, time.monotonic, None, group_id="g")
-        assert missing({**coordinator, "_generation": set(), "_do_heartbeat": set()}, member) == {}
-        for name in ("_perform_assignment", "_on_join_complete_async", "reset_generation", "group_protocols", "protocol_type"):
+        assert missing({**coordinator, "_generation": set(), "_do_heartbeat": set(), "_join_task": set()}, member) == {}
+        for name in (
+            "_perform_assignment",
+            "_on_join_complete_async",
+            "join_group_async",
+            "reset_generation",
+            "group_protocols",
+            "protocol_type",
+        ):
             assert name in vars(BaseCoordinator), f"kafka-python calls no {name} any more"
         assert {"sent_heartbeat", "received_heartbeat"} <= vars(Heartbeat).keys()
     finally:

@@ -15,7 +15,7 @@ from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.group_client import KafkaGroupClient
 from tests.certificates import Identity
 from tests.fix_kafka import Kafka
-from tests.waiting import eventually
+from tests.waiting import eventually, let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
 
@@ -101,6 +101,23 @@ def test_a_member_that_waits_for_others_shows_the_group_that_it_lives(make: Make
         assert oldest < 4
         assert join(second) == b"a b"
         assert waiting.result() == b"a b"
+
+
+def test_a_round_that_ends_between_two_calls_is_not_repeated(make: Make) -> None:
+    first, second = make("a"), make("b")
+    assert join(first) == b"a"
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(join, second)
+        eventually(lambda: first.serve() or first.needs_join, "news")
+        assert first.join(0.001) is None
+        assert other.result() == b"a b"
+    let_time_pass(0.5, "the first member's answer comes while nobody waits for it")
+    began = time.monotonic()
+    assert join(first) == b"a b"
+    assert time.monotonic() - began < 5
+    let_time_pass(1, "a heartbeat of the second one would tell of another round")
+    second.serve()
+    assert not second.needs_join
 
 
 def test_members_whose_processes_are_dead_are_taken_out_at_once(make: Make) -> None:
