@@ -113,6 +113,7 @@ class KafkaGroupClient:
         deadline = time.monotonic() + seconds
         while True:
             client = KafkaNetClient(**self._settings)
+            _hear_last_words(client._manager)
             problems = _watch_connections(client._manager)
             client._net.start()
             try:
@@ -132,12 +133,14 @@ class KafkaGroupClient:
                 _close(client)
                 raise
         del client._manager.get_connection  # the library's own again
+        second = KafkaConnectionManager(client._net, **self._settings)
+        _hear_last_words(second)
         self._client = client
         self._coordinator = GroupCoordinator(
             client,
             handler,
             self._clock,
-            KafkaConnectionManager(client._net, **self._settings),
+            second,
             group_id=self._group,
             api_version=client._manager.broker_version,
             **self._timings,
@@ -229,6 +232,7 @@ def group_rights(
     """
     _quiet()
     client = KafkaNetClient(**client_settings(properties))
+    _hear_last_words(client._manager)
     manager, found, refused = client._manager, dict[str, bool | None].fromkeys(groups), list[str]()
 
     async def ask() -> None:
@@ -439,6 +443,35 @@ def _quiet() -> None:
     if not any(isinstance(handler, _Forwarding) for handler in library.handlers):
         library.addHandler(_Forwarding())
         library.propagate = False
+
+
+def _hear_last_words(manager: Any) -> None:
+    """Have connections read what a broker has sent before it closed them: the library drops that where it finds both at once, as on a busy
+    machine, and a broker that refuses a login seems absent."""
+    build = manager._build_transport
+
+    async def build_and_change(*arguments: Any, **named: Any) -> Any:
+        transport = await build(*arguments, **named)
+        transport._sock_recv = data_first(transport._sock_recv)
+        return transport
+
+    manager._build_transport = build_and_change
+
+
+def data_first(receive: Callable[[], tuple[bytes, BaseException | None]]) -> Callable[[], tuple[bytes, BaseException | None]]:
+    """Return a function that gives data and the end of a connection one after the other, where `receive` gives both at once."""
+    ends: list[BaseException] = []
+
+    def received() -> tuple[bytes, BaseException | None]:
+        if ends:
+            return b"", ends[0]
+        data, end = receive()
+        if data and end is not None:
+            ends.append(end)
+            return data, None
+        return data, end
+
+    return received
 
 
 def _watch_connections(manager: Any) -> Sequence[BaseException]:

@@ -10,6 +10,7 @@ import ast
 import inspect
 import itertools
 import re
+import socket
 import time
 import tomllib
 from pathlib import Path
@@ -22,13 +23,14 @@ from kafka.coordinator.heartbeat import Heartbeat
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaTCPTransport
 from pymongo.command_cursor import CommandCursor
 from pymysql.connections import MySQLResult
 from pymysql.protocol import MysqlPacket
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from connect_py.kafka.group_client import GroupCoordinator
+from connect_py.kafka.group_client import GroupCoordinator, data_first
 from connectors.mysql.server.connection import GuardedConnection
 
 ROOT = Path(__file__).parents[2]
@@ -102,12 +104,28 @@ def test_a_driver_whose_private_names_are_used_has_an_upper_bound(driver: str) -
     assert all(re.search(r",<\d", line) for line in bounds)
 
 
+def test_kafka_python_reads_the_last_words_of_a_broker_with_the_end_of_the_connection() -> None:
+    ours, broker = socket.socketpair()
+    with ours, broker:
+        ours.setblocking(False)
+        transport = KafkaTCPTransport(NetworkSelector(), ours)
+        broker.sendall(b"refused")
+        broker.close()
+        data, end = transport._sock_recv()
+        assert data == b"refused" and end is not None, "it gives one after the other now: data_first is not needed any more"
+        received = data_first(lambda: (data, end))
+        assert [received(), received(), received()] == [(b"refused", None), (b"", end), (b"", end)]
+    answers = iter([(b"a", None), (b"", None), (b"", end)])
+    received = data_first(lambda: next(answers))
+    assert [received(), received(), received()] == [(b"a", None), (b"", None), (b"", end)]
+
+
 def test_kafka_python_has_the_private_names_that_are_used() -> None:
     client = private_names("connect_py/kafka", {"client", "_client"})
     coordinator = private_names("connect_py/kafka", {"_coordinator", "coordinator"})
     assert {"_net", "_manager"} <= client.keys() and {"_second", "_close_heartbeat"} <= coordinator.keys()
     manager = KafkaConnectionManager(NetworkSelector(), bootstrap_servers=["127.0.0.1:1"])
-    names = ("_auth_failures", "bootstrap", "bootstrap_async", "wait_for", "get_connection")
+    names = ("_auth_failures", "_build_transport", "bootstrap", "bootstrap_async", "wait_for", "get_connection")
     assert missing({name: set() for name in names}, manager) == {}, "this release of kafka-python lacks these"
     made = KafkaNetClient(bootstrap_servers=["127.0.0.1:1"])
     try:
