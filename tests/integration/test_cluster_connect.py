@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.cluster import Cluster, Places, Written, assert_nothing_lost_and_one_owner
-from tests.fix_kafka import Kafka
+from tests.fix_kafka import GuardedKafka, Kafka
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
@@ -379,6 +381,66 @@ def test_connector_reconfiguration(exact: Cluster, kafka: Kafka) -> None:
     second.request("PUT", "/connectors/sizes/stop")
     await_states(first, "sizes", "STOPPED")
     assert_each_once(exact, kafka, "sizes", 5)
+
+
+def is_created(cluster: Cluster, name: str, by: Worker) -> bool:
+    try:
+        cluster.create(name, cluster.counting(name, 2), by)
+    except RefusedError as error:
+        assert "can be safely retried" in error.message, error
+        return False
+    return True
+
+
+def test_fenced_leader_recovery(exact: Cluster, kafka: Kafka) -> None:
+    """testFencedLeaderRecovery: a leader whose transactional id somebody else has taken claims it again, and requests are carried out."""
+    group = exact.workers[0].properties["group.id"]
+    interloper = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"connect-cluster-{group}"})
+    interloper.init_transactions(30)
+    with pytest.raises(RefusedError, match=r"500: Failed to write to config topic; .* can be safely retried"):
+        exact.create("after-0", exact.counting("after-0", 2))
+    for number, worker in enumerate(exact.workers):
+        eventually(lambda n=number, by=worker: is_created(exact, f"after-{n}", by), "the leader's claim", 30)
+        await_states(worker, f"after-{number}", "RUNNING", "RUNNING", "RUNNING")
+    with pytest.raises(KafkaException, match=r"(?i)fenced|epoch"):
+        interloper.begin_transaction()
+        interloper.produce(exact.workers[0].topic("config"), b"{}", b"commit-nothing")
+        interloper.commit_transaction(30)
+    for number in range(2):
+        assert_each_once(exact, kafka, f"after-{number}", 2)
+
+
+def test_tasks_fail_on_inability_to_fence(guarded_kafka: GuardedKafka, tmp_path: Path, tag: str) -> None:
+    """testTasksFailOnInabilityToFence: tasks do not start while their predecessors cannot be fenced, and a restart helps once they can."""
+    cluster = Cluster(tmp_path, guarded_kafka.bootstrap, tag, {**ALL_OVERRIDES, **ENABLED})
+    try:
+        worker = cluster.add()
+        login = guarded_kafka.login("worker", "admin.override.")
+        cluster.create("guarded", {**cluster.counting("guarded", 2), **login})
+        await_states(worker, "guarded", "RUNNING", "RUNNING", "RUNNING")
+        worker.request("PUT", "/connectors/guarded/config", {**cluster.counting("guarded", 1), **login})
+        await_states(worker, "guarded", "RUNNING", "FAILED")
+        assert "Failed to fence out zombie source tasks of connector guarded" in worker.status("guarded")["tasks"][0]["trace"]
+        prefix = f"{worker.properties['group.id']}-guarded-"
+        right = AclBinding(
+            ResourceType.TRANSACTIONAL_ID,
+            prefix,
+            ResourcePatternType.PREFIXED,
+            "User:worker",
+            "*",
+            AclOperation.ALL,
+            AclPermissionType.ALLOW,
+        )
+        admin = AdminClient({"bootstrap.servers": guarded_kafka.bootstrap})
+        admin.create_acls([right])[right].result(20)
+        worker.request("POST", "/connectors/guarded/tasks/0/restart")
+        await_states(worker, "guarded", "RUNNING", "RUNNING")
+        guarded = Kafka(guarded_kafka.bootstrap)
+        before = guarded.count(f"{tag}-guarded-0")
+        eventually(lambda: guarded.count(f"{tag}-guarded-0") > before, "records of the new task")
+        assert_each_once(cluster, guarded, "guarded", 2)
+    finally:
+        cluster.close()
 
 
 def test_potential_deadlock_when_producing_to_offsets_topic(exact: Cluster, tmp_path: Path) -> None:
