@@ -64,6 +64,11 @@ class DirectTask:
                 self.offsets.append(batch.source_offset)
                 self._task.offsets_committed([(batch.source_partition, batch.source_offset)])
 
+    def ask_for_snapshot(self, table: str) -> None:
+        """Send the signal for a blocking snapshot, as by REST."""
+        data = {"data-collections": [table], "type": "blocking"}
+        self._task.take_signal({"id": "s", "type": "execute-snapshot", "data": data, "additional-data": {}}, lambda: None)
+
     @property
     def is_connected(self) -> bool:
         """Whether the log is followed."""

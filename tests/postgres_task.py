@@ -82,6 +82,11 @@ class DirectTask:
             assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}"
             self.poll()
 
+    def ask_for_snapshot(self, table: str) -> None:
+        """Send the signal for a blocking snapshot, as by REST."""
+        data = {"data-collections": [table], "type": "blocking"}
+        self.task.take_signal({"id": "s", "type": "execute-snapshot", "data": data, "additional-data": {}}, lambda: None)
+
     def is_streaming(self) -> bool:
         """Whether the log is followed, and not only up to where the rest of a snapshot is read."""
         return bool(self.task.is_streaming)

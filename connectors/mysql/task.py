@@ -267,6 +267,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             wanted = self._config.filters.snapshot_order(tables.names(), patterns)
             if not wanted:
                 log.warning("The blocking snapshot '%s' matches no captured table: %s", request.signal, ", ".join(request.collections))
+            side.await_streamed()
             self._snapshot = BlockingSnapshot(
                 side.general,
                 tables,

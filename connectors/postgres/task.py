@@ -19,7 +19,7 @@ from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.incremental.contract import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks
 from connectors.engine.snapshot.initial.run import SnapshotSource
 from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.task import IDLE_SECONDS, Backoff, DatabaseTask, State
@@ -300,9 +300,13 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
     def _begin_blocking(self, request: BlockingRequest) -> None:
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
         try:
+            self._services.await_streamed()
             self._tables = catalog.captured_tables(catalog.read_table_ids(self._general_connection()), self._config.filters.is_captured)[0]
             self._life.begin_blocking(self._general_connection(), request, self._position or PostgresOffset(), self._tables)
             self._state = State.SNAPSHOT
+        except BusyError as error:
+            log.info("The blocking snapshot '%s' waits: %s", request.signal, error)
+            self._services.blocking.appendleft(request)
         except RetriableError:
             raise
         except ConnectError as error:

@@ -1,4 +1,6 @@
-"""Values are read again only when the transaction shows: a log has it before its commit, which may wait for a replica, has ended."""
+"""Tables are read when they show what the stream has: a log has a transaction before its commit, which may wait for a replica, has ended.
+
+It holds for values that are read again, and for snapshots that a signal asks for."""
 
 from __future__ import annotations
 
@@ -48,9 +50,51 @@ def test_mysql_is_asked_for_a_row_when_its_transaction_shows(mysql: MySqlServer,
     assert [(op, row["id"], row["v"]) for op, row in task.rows("t")[1:]] == [("u", 1, None), ("c", 2, "now"), ("u", 2, "now")]
 
 
+def test_a_snapshot_without_locks_or_gtids_has_what_was_in_the_log_before_it(tmp_path: Path, kafka: Kafka) -> None:
+    options = (
+        "--gtid-mode=OFF",
+        "--enforce-gtid-consistency=OFF",
+        "--plugin-load-add=semisync_source.so",
+        "--rpl-semi-sync-source-timeout=900",
+    )
+    server = MySqlServer(tmp_path / "nameless", *options)
+    try:
+        run(
+            server, "CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO late.t VALUES (1, 'old')"
+        )
+        run(server, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+        config = binlog_task.task_config(server, kafka, "late", **{"snapshot.locking.mode": "none"})
+        writing = threading.Thread(target=run, args=(server, "UPDATE late.t SET v = 'new'"))
+        before = run(server, "SHOW BINARY LOG STATUS")[0][1]
+        writing.start()
+        eventually(lambda: run(server, "SHOW BINARY LOG STATUS")[0][1] > before, "the change in the log")
+        with binlog_task.DirectTask(config) as task:
+            task.poll_until(lambda: task.is_connected)
+            run(server, "INSERT INTO late.t VALUES (2, 'end')")
+            task.poll_until(lambda: task.rows("t")[-1][1]["id"] == 2)
+        writing.join()
+        assert [row["v"] for _, row in task.rows("t") if row["id"] == 1][-1] == "new"
+    finally:
+        server.stop()
+
+
 def _standby(server: PostgresServer) -> str:
     with server.connect("postgres") as connection:
         return str(connection.execute("SHOW synchronous_standby_names").fetchall()[0][0])
+
+
+def test_a_blocking_snapshot_of_mysql_waits_for_what_the_stream_has_shown(mysql: MySqlServer, kafka: Kafka) -> None:
+    run(mysql, "CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO late.t VALUES (1, 'old')")
+    with binlog_task.DirectTask(binlog_task.task_config(mysql, kafka, "late")) as task:
+        task.poll_until(lambda: task.rows("t"))
+        run(mysql, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+        writing = threading.Thread(target=run, args=(mysql, "UPDATE late.t SET v = 'new'"))
+        writing.start()
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+        task.ask_for_snapshot("late.t")
+        task.poll_until(lambda: len(task.rows("t")) == 3)
+        writing.join()
+    assert [(op, row["v"]) for op, row in task.rows("t")] == [("r", "old"), ("u", "new"), ("r", "new")]
 
 
 @pytest.fixture
@@ -60,31 +104,39 @@ def postgres(tmp_path: Path) -> Iterator[PostgresServer]:
     server.stop()
 
 
-def test_postgres_is_asked_for_a_row_when_its_transaction_shows(postgres: PostgresServer) -> None:
-    def set_standby(name: str) -> None:
-        with postgres.connect("postgres") as admin:
-            admin.autocommit = True
-            admin.execute("SET synchronous_commit = local")
-            admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-            admin.execute("SELECT pg_reload_conf()")
-        eventually(lambda: _standby(postgres) == name, "the new setting")
+def set_standby(server: PostgresServer, name: str) -> None:
+    """Have commits wait for a standby of this name; of none with ''."""
+    with server.connect("postgres") as admin:
+        admin.autocommit = True
+        admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+        admin.execute("SELECT pg_reload_conf()")
+    eventually(lambda: _standby(server) == name, "the new setting")
 
-    def write() -> None:
-        with postgres.connect("postgres") as connection, connection.transaction():
+
+def write(server: PostgresServer, *statements: str) -> threading.Thread:
+    """One transaction, whose commit waits for a standby; for some time."""
+
+    def run() -> None:
+        with server.connect("postgres") as connection, connection.transaction():
             connection.execute("SET LOCAL synchronous_commit = on")
-            connection.execute("UPDATE t SET v = NULL WHERE id = 1")
-            connection.execute("INSERT INTO t VALUES (2, NULL)")
-            connection.execute("UPDATE t SET v = 'now' WHERE id = 2")
+            for statement in statements:
+                connection.execute(statement)
 
+    set_standby(server, "nobody")
+    writing = threading.Thread(target=run)
+    writing.start()
+    return writing
+
+
+def test_postgres_is_asked_for_a_row_when_its_transaction_shows(postgres: PostgresServer) -> None:
     with postgres.connect("postgres") as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
         connection.execute("INSERT INTO t VALUES (1, 'old')")
+    changes = ["UPDATE t SET v = NULL WHERE id = 1", "INSERT INTO t VALUES (2, NULL)", "UPDATE t SET v = 'now' WHERE id = 2"]
     with postgres_task.DirectTask(postgres_source(postgres, "postgres", "late", **RESELECT)) as task:
         task.poll_until(task.is_streaming)
-        set_standby("nobody")
-        writing = threading.Thread(target=write)
-        releasing = threading.Timer(COMMIT_SECONDS, set_standby, args=("",))
-        writing.start()
+        writing = write(postgres, *changes)
+        releasing = threading.Timer(COMMIT_SECONDS, set_standby, args=(postgres, ""))
         releasing.start()
         task.poll_until(lambda: len(task.of("pg_late.public.t")) == 4)
         writing.join()
@@ -95,3 +147,21 @@ def test_postgres_is_asked_for_a_row_when_its_transaction_shows(postgres: Postgr
         ("c", 2, "now"),
         ("u", 2, "now"),
     ]
+
+
+def test_a_blocking_snapshot_of_postgres_waits_for_what_the_stream_has_shown(postgres: PostgresServer) -> None:
+    with postgres.connect("postgres") as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        connection.execute("INSERT INTO t VALUES (1, 'old')")
+    with postgres_task.DirectTask(postgres_source(postgres, "postgres", "late")) as task:
+        task.poll_until(task.is_streaming)
+        writing = write(postgres, "UPDATE t SET v = 'new'")
+        task.poll_until(lambda: len(task.of("pg_late.public.t")) == 2)
+        task.ask_for_snapshot("public.t")
+        releasing = threading.Timer(COMMIT_SECONDS, set_standby, args=(postgres, ""))
+        releasing.start()
+        task.poll_until(lambda: len(task.of("pg_late.public.t")) == 3)
+        writing.join()
+        releasing.join()
+    found = [(value["op"], value["after"]["v"]) for _, value in task.of("pg_late.public.t")]
+    assert found == [("r", "old"), ("u", "new"), ("r", "new")]

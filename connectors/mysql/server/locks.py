@@ -85,6 +85,11 @@ class SnapshotLocks:
         self._is_held = False
         self.with_tables = False
 
+    @property
+    def let_commit(self) -> bool:
+        """Whether other sessions may commit changes of captured tables while the position is read."""
+        return not self.with_tables and self._mode not in _LOCKS
+
     def acquire(self, captured: Sequence[TableId]) -> None:
         """Lock everything, or the captured tables where the global lock is refused.
 

@@ -198,6 +198,12 @@ def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
     return MariadbGtidSet.parse(gtids_at(connection, files[0][0], _FIRST_EVENT))
 
 
+def resumes_by_gtids(connection: Connection, config: MySqlConfig) -> bool:
+    """Return whether streaming begins after the transactions that have ended, and not at a position of the log, which has some that have
+    not. Raises ServerError."""
+    return not is_mariadb(config) and not config.flag("gtid.ignore.on.recovery") and has_gtids(connection, config)
+
+
 def gtids_to_skip(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> Transactions | None:
     """Return the transactions that a dump from a stored position is to skip; None where it begins at a file's position.
 

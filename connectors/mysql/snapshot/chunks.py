@@ -125,7 +125,7 @@ class MySqlChunks:
         return row_estimates(self._general(), [table]).get(table)
 
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
-        self._await_visible()
+        self.await_streamed()
         captured = self._find(wanted)
         key = self._key(captured, wanted)
         columns = [captured.model.columns[index] for index in captured.indexes]
@@ -226,7 +226,7 @@ class MySqlChunks:
             connection.parse(f"SELECT 1 FROM {_name(captured.id)} WHERE CASE WHEN {condition}\nTHEN 1 END")  # noqa: S608  # not run
             self._expressions = {(captured.id, condition)}
 
-    def _await_visible(self) -> None:
+    def await_streamed(self) -> None:
         """Wait until all transactions that the stream has shown are visible. Raises BusyError when it takes long."""
         shown = self._shown()
         if shown is None:

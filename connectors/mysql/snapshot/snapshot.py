@@ -7,7 +7,8 @@ because releasing them would end the transaction, another session then begins th
 
 Rows are read in chunks, by one connection or by several processes. Each process begins its own transaction while a lock keeps others from
 writing (`SnapshotReaders`), so the processes are started before there is a lock. Without a lock (`snapshot.locking.mode=none`) their
-snapshots differ slightly, and are later than the position that was noted before: changes in between come again as changes.
+snapshots differ slightly, and are later than the position that was noted before: changes in between come again as changes. A commit that is
+in the log before that position may end a little later, and be in neither: where no GTIDs tell, it is given time.
 
 Used by the task's thread; holds one batch of rows.
 """
@@ -48,6 +49,9 @@ from connectors.mysql.snapshot.chunks import TableCuts
 from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder, table_start_us
 
 log = logging.getLogger(__name__)
+
+#: How long a commit may take to show after it is in the log.
+COMMIT_SECONDS = 1.0
 
 
 class SnapshotReaders:
@@ -251,6 +255,8 @@ class MySqlSnapshot(SnapshotSource[MySqlOffset]):
             self._locks = SnapshotLocks(connection, config)
             self._locks.acquire(captured)
             self.offset = self._position()
+            if self._locks.let_commit and base is None and not queries.resumes_by_gtids(connection, config):
+                time.sleep(COMMIT_SECONDS)
             self._locks.begin()
             self._readers.begin_consistent_snapshot()
             if self._locks.with_tables:

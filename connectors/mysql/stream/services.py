@@ -213,6 +213,10 @@ class MySqlServices(services.SourceServices[ChunkRow]):
         self._stream = stream
         self._chunks.stream_begins()
 
+    def await_streamed(self) -> None:
+        """Wait until tables have all that the stream has shown. Raises BusyError when it takes long."""
+        self._chunks.await_streamed()
+
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
         assert self._stream is not None and self.incremental is not None
         # Debezium sends a table's first window where a transaction begins, and all that follow where one ends

@@ -161,7 +161,7 @@ class PostgresChunks:
             plan = PLAN + (NO_COMPILER if connection.server_version >= COMPILER_VERSION else "")
             lock = f"{plan} SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE"
             with _reading(connection, lock, self._while_waiting):
-                self._await_streamed(connection, id_)
+                self.await_streamed(connection)
                 table = self._structure(id_)
                 captured = self._known = self._factory.build(table, self._known if self._known and self._known.id == id_ else None)
                 key = self._key(table, wanted)
@@ -234,15 +234,13 @@ class PostgresChunks:
             connection.parse(f"SELECT 1 FROM {_name(id_)} WHERE CASE WHEN {condition}\nTHEN true END")
             self._expressions = {(id_, condition)}
 
-    def _await_streamed(self, connection: Connection, id_: TableId) -> None:
+    def await_streamed(self, connection: Connection) -> None:
         """Wait until all streamed transactions are visible. Raises BusyError when it takes long."""
         streamed = self._streamed()
         deadline = time.monotonic() + VISIBLE_WAIT_SECONDS
-        while True:
-            if not not_visible(connection, streamed):
-                return
+        while not_visible(connection, streamed):
             if time.monotonic() > deadline:
-                raise BusyError(f"a transaction that the stream has shown is not yet visible in {id_} (a synchronous standby is slow?)")
+                raise BusyError("a transaction that the stream has shown is not yet visible (a synchronous standby is slow?)")
             self._while_waiting()
             time.sleep(0.01)
 

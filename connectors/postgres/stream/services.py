@@ -117,6 +117,10 @@ class PostgresServices(services.SourceServices[ChunkRow]):
         found = self._position()
         return found.dump() if found else {}
 
+    def await_streamed(self) -> None:
+        """Wait until tables have all that the stream has shown. Raises BusyError when it takes long."""
+        self._chunks.await_streamed(self._general())
+
     def execute(self, statement: str) -> None:
         try:
             self._general().query(statement)
