@@ -193,7 +193,7 @@ def _instead_of_null(make: Callable[[], Any]) -> BeforeValidator:
 
 
 class Signal(_Object):
-    """A request to the tasks of a source (docs/signals.md)."""
+    """A request to the tasks of a connector (docs/signals.md)."""
 
     id: Annotated[
         str,

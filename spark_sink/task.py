@@ -8,12 +8,11 @@ has a thread of its own (`spark_sink.write.lanes`). `stop` only sets a flag.
 
 from __future__ import annotations
 
-import datetime
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask, MetricGroup
@@ -23,6 +22,7 @@ from spark_sink.config import sink_config as configuration
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.errors import classify, is_of_size, spark_ended
 from spark_sink.figures import SinkFigures
+from spark_sink.maintenance import Maintenance
 from spark_sink.plan.stream import open_trigger
 from spark_sink.plan.triggers import Horizon, PendingBatch, Trigger
 from spark_sink.read.converted import open_format
@@ -32,7 +32,7 @@ from spark_sink.routing import TableName
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
 from spark_sink.tables.base import Tables, TableSetBack, Writer
 from spark_sink.tables.open import open_tables
-from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule, StatsSchedule
+from spark_sink.tables.upkeep import StatsSchedule
 from spark_sink.write.batches import Batches
 from spark_sink.write.lanes import AGAIN_SECONDS, Lanes, Sessions, SparkLane
 
@@ -91,6 +91,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._config: SinkConfig = configuration.parse(config)
         self._epoch = self._clock() // 1_000_000
         self._horizon = Horizon(self._config)
+        self._maintenance = Maintenance(self._config, context.connector, context.notify, self._figures)
         self._open()
 
     def _open(self) -> None:
@@ -135,7 +136,6 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             config["control.commit.timeout-ms"] / 1000,
             again_seconds=self._again_seconds,
         )
-        self._schedule = MaintenanceSchedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
         self._trigger = trigger = open_trigger(spark, self._config, self._reader, context.connector)
         self._prefetch = Prefetch(self._reader)
@@ -159,6 +159,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._maintain()
             self._collect_stats()
             self._find_positions(log)
+            self._maintenance.has_looked()
             self._figures.looked(self._positions, log)
             log = self._horizon.of(log, self._positions)
             pending = trigger.next({tp: self._positions[tp] for tp in log}, log)
@@ -185,7 +186,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         return done
 
     def _committed(self, table: TableName) -> None:
-        self._schedule.committed(table)
+        self._maintenance.committed(table)
         self._stats_schedule.committed(table)
 
     def _set_back(self, error: TableSetBack, log: Mapping[TopicPartition, Range]) -> None:
@@ -194,23 +195,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
 
     def _maintain(self) -> None:
-        """Maintain at most one table before a batch. The last batch's offsets are in the group by now; failures wait for the next turn."""
-        table = self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
-        if table is None or self._stopping.is_set():
-            return
-        began = time.monotonic()
-        try:
-            if self._tables.load(table) is not None:
-                self._tables.maintain(table, MaintenancePolicy.of(self._config))
-        except (FatalTaskError, TableSetBack):
-            raise
-        except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
-            self._tables.forget()
-            _log.warning("Maintenance of table %s failed and waits for its next turn: %s", table, classify(error, "compacting"))
-            return
-        self._stats_schedule.committed(table)
-        self._figures.maintained(str(table), time.monotonic() - began)
-        _log.info("Compacted and cleaned up table %s in %.1f s", table, time.monotonic() - began)
+        """Maintain at most one table before a batch."""
+        if not self._stopping.is_set() and (table := self._maintenance.run(self._tables)) is not None:
+            self._stats_schedule.committed(table)
 
     def _collect_stats(self) -> None:
         """Query at most one table between two batches. This is for the figures only, so failures are ignored."""
@@ -274,6 +261,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             position = fresh if group is None else group
             for table in routing.of_topic(tp.topic, self._config):
                 self._figures.reads(str(table), [tp])
+                self._maintenance.reads(table)
             for table in routing.of_topic(tp.topic, self._config) if group is not None else ():
                 state = self._tables.load(table, claim=claim)
                 applied = None if state is None else state.watermark.offsets.get(tp)
@@ -301,6 +289,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             batch.close()
         rows = sum(group.count for group in batch.groups)
         _log.info("Applied %d records to %d tables in %.2f s: %s", rows, tables, time.monotonic() - began, describe(ranges))
+
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """Take a signal ``compact`` (`Maintenance.take_signal`). Raises ConfigError: it is refused."""
+        self._maintenance.take_signal(signal, done)
 
     def metrics(self) -> list[MetricGroup]:
         """Return records and commits by table, and how far the tables lag the log."""

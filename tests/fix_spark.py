@@ -40,6 +40,7 @@ class Context:
         self.kafka_options = {"bootstrap.servers": bootstrap}
         self.group: dict[TopicPartition, int] = {}
         self.rejected: list[BadRecord] = []
+        self.notes: list[Mapping[str, Any]] = []
         self.config: Mapping[str, str] = {}  # of the task that was started last
         self._client = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "allow.auto.create.topics": False})
 
@@ -58,6 +59,9 @@ class Context:
 
     def committed(self) -> Mapping[TopicPartition, int]:
         return dict(self.group)
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        self.notes.append(notification)
 
     def reject(self, records: Sequence[BadRecord]) -> None:
         self.rejected += records

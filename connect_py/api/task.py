@@ -58,6 +58,23 @@ class TransactionContext(Protocol):
         ...
 
 
+class SignalTaker:
+    """What every kind of task may do: carry out what a client of the worker asks for."""
+
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """Take a signal (``POST /connectors/{name}/signals``); it is carried out in a later `poll`, `put` or `step`.
+
+        Args:
+            signal: ``id``, ``type`` (texts), ``data`` and ``additional-data`` (objects).
+            done: to be called when the signal was carried out and nothing of it would be lost: of a source, when the offsets topic holds
+                what it brought about. Until then a task that is started again is given it again.
+
+        Raises:
+            ConfigError: it is refused; the text, which the client sees, says why and what to do.
+        """
+        raise ConfigError("This connector takes no signals.")
+
+
 class SourceTaskContext(Protocol):
     """What a source task may ask of the runtime."""
 
@@ -95,7 +112,7 @@ class SourceTaskContext(Protocol):
         ...
 
 
-class SourceTask(ABC):
+class SourceTask(SignalTaker, ABC):
     """Copies from a source into records.
 
     Attributes:
@@ -118,16 +135,16 @@ class SourceTask(ABC):
             ConnectError: the task fails.
         """
 
-    def stop(self) -> None:  # noqa: B027
+    def stop(self) -> None:
         """Make a waiting `poll` return soon. Called from another thread; must not block."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Free what the task holds. Called by the task's thread after its last `poll` and the last commit, also after a failure."""
 
-    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:  # noqa: B027
+    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """The offsets topic holds these now: a source may discard what lies before them, and nothing else."""
 
-    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:  # noqa: B027
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
         """Kafka holds this record now, or never will (`SourceTask.commitRecord`). Override it to acknowledge single messages to a queue.
 
         Called by the task's thread in the order of the acknowledgements, for every `SourceRecord`; rows of an `EncodedBatch` have none.
@@ -140,20 +157,7 @@ class SourceTask(ABC):
                 its dead letter, if there is one, is in Kafka.
         """
 
-    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
-        """Take what a client of the worker asks for (``POST /connectors/{name}/signals``); it is carried out in a later `poll`.
-
-        Args:
-            signal: ``id``, ``type`` (texts), ``data`` and ``additional-data`` (objects).
-            done: to be called when the signal was carried out and the offsets topic holds what it brought about. Until then a task that is
-                started again is given it again.
-
-        Raises:
-            ConfigError: it is refused; the text, which the client sees, says why and what to do.
-        """
-        raise ConfigError("This connector takes no signals.")
-
-    def keep_alive(self) -> None:  # noqa: B027
+    def keep_alive(self) -> None:
         """Called about once a second while the runtime cannot take records (Kafka is unavailable): answer the server's pings."""
 
     def metrics(self) -> Sequence[MetricGroup]:
@@ -211,7 +215,7 @@ class SinkTaskContext(Protocol):
         ...
 
 
-class SinkTask(ABC):
+class SinkTask(SignalTaker, ABC):
     """Copies records into a sink; the runtime consumes, converts and commits."""
 
     @abstractmethod
@@ -222,10 +226,10 @@ class SinkTask(ABC):
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Take records, possibly none. Raises RetriableError to be given the same ones again."""
 
-    def open(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
+    def open(self, partitions: Sequence[TopicPartition]) -> None:
         """These partitions have been assigned."""
 
-    def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
         """These partitions go away."""
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
@@ -236,7 +240,7 @@ class SinkTask(ABC):
         """Return figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
         return ()
 
-    def stop(self) -> None:  # noqa: B027
+    def stop(self) -> None:
         """Free what the task holds."""
 
 
@@ -350,6 +354,10 @@ class BatchSinkContext(Protocol):
         """Return the group's committed offsets. What the sink itself has stored is the better authority where they differ."""
         ...
 
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        """Show something to clients of the worker, as `SourceTaskContext.notify` does."""
+        ...
+
     def reject(self, records: Sequence[BadRecord]) -> None:
         """Log records that ``errors.tolerance=all`` lets the sink pass over, and write them to the dead letter queue, where there is one.
 
@@ -359,7 +367,7 @@ class BatchSinkContext(Protocol):
         ...
 
 
-class BatchSinkTask(ABC):
+class BatchSinkTask(SignalTaker, ABC):
     """A sink whose engine reads Kafka itself (Spark does, in the JVM): the runtime drives it step by step and commits what it reports."""
 
     @abstractmethod
@@ -386,8 +394,8 @@ class BatchSinkTask(ABC):
         """Return figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
         return ()
 
-    def stop(self) -> None:  # noqa: B027
+    def stop(self) -> None:
         """Ask a running step to end soon. Called from another thread; must not block."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Free what the task holds. Called by the task's thread after its last step."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from connect_py.api.storage import OffsetWriter
+from connect_py.plugins.registry import Plugins
 from connect_py.task.fork_server import FORK_SERVER, serve
 from connect_py.task.main import OffsetTopic
 from connect_py.task.main import main as task_main
@@ -35,13 +37,25 @@ def task(arguments: Sequence[str]) -> int:
             importlib.import_module(name)
         if not serve():
             return 0
-    return task_main(_offset_writer, offset_topic=_offset_topic, is_forked=is_server)
+    return task_main(_offset_writer, offset_topic=_offset_topic, compare=_compare, is_forked=is_server)
 
 
 def _offset_writer(worker: Mapping[str, str], connector: str, task: int, config: Mapping[str, str]) -> OffsetWriter:
     from offsets.offset_store import TaskOffsetWriter
 
     return TaskOffsetWriter(worker, connector, task, config)
+
+
+def _compare(
+    start: Mapping[str, Any],
+    plugins: Plugins,
+    resolve: Callable[[Mapping[str, str]], Mapping[str, str]],
+    report: Callable[[Mapping[str, Any]], None],
+    describe: Callable[[Exception], str],
+) -> None:
+    from connect_py.app.verify.served import compare
+
+    compare(start, plugins, resolve, report, describe)
 
 
 def _offset_topic(worker: Mapping[str, str], connector: str, task: int, config: Mapping[str, str]) -> OffsetTopic:

@@ -92,6 +92,13 @@ _BOTH = (
         "The page /ui: full, read-only (no buttons that change something) or off.",
         validator=one_of_ignoring_case("full", "read-only", "off"),
     ),
+    ConfigKey(
+        "rest.ui.records",
+        ConfigType.BOOLEAN,
+        False,
+        _LOW,
+        "Whether the page /ui shows keys and values of rows where a lakehouse table differs from its source.",
+    ),
     ConfigKey("rest.redact.secrets", ConfigType.BOOLEAN, False, _LOW, "Whether answers show [hidden] in place of secrets."),
     ConfigKey("topic.tracking.enable", ConfigType.BOOLEAN, True, _LOW, "Whether topics in use are noted."),
     ConfigKey("topic.tracking.allow.reset", ConfigType.BOOLEAN, True, _LOW, "Whether the notes may be reset."),
@@ -281,6 +288,7 @@ class WorkerConfig:
     exactly_once: ExactlyOnceSupport = ExactlyOnceSupport.DISABLED
     conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
     facts_seconds: float = FACTS_INTERVAL_MS / 1000
+    shows_records: bool = False
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -315,6 +323,7 @@ class WorkerConfig:
             exactly_once=ExactlyOnceSupport.of(raw),
             conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
             facts_seconds=values[FACTS_INTERVAL] / 1000,
+            shows_records=values["rest.ui.records"],
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

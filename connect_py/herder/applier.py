@@ -51,6 +51,7 @@ from connect_py.host.connectors import CONNECTOR_STOP_SECONDS, ConnectorHost, Ta
 from connect_py.host.facts import FACTS_PROCESS, FactsHost
 from connect_py.host.process import Event, Launcher, TaskProcess
 from connect_py.host.tasks import TaskHost, TaskSpec
+from connect_py.host.verifications import VERIFICATION_PROCESS, Verifications
 from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.kafka.transactions import fence_tasks
 from connect_py.log import levels
@@ -219,6 +220,7 @@ class Applier:
         self._facts = FactsHost(
             plugins, self.metrics, spawn=self._spawn_facts, read_offsets=self._offsets_soon, is_off=worker.facts_seconds <= 0
         )
+        self.verifications = Verifications(self._spawn_verification)
         self._connectors = ConnectorHost(
             plugins,
             statuses,
@@ -295,6 +297,7 @@ class Applier:
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
         self._facts.close()
+        self.verifications.close()
         self._shutdown.finish(self._pool)
         self._launcher.close()
         self._to_leader.shutdown(wait=False, cancel_futures=True)
@@ -597,23 +600,28 @@ class Applier:
 
     def _spawn_facts(self, on_event: Callable[[Event], None]) -> TaskProcess:
         """Start the process that asks sources for the state of their logs. Raises OSError."""
-        start = {
-            "type": "facts",
-            "connector": "connect-py",
-            "task": "source-facts",
+        start = {"type": "facts", "connector": "connect-py", "task": "source-facts", "interval": self.worker.facts_seconds}
+        return self._spawn_helper(FACTS_PROCESS, "facts", start, on_event)
+
+    def _spawn_verification(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
+        """Start the process that compares lakehouse tables with their sources. Raises OSError."""
+        return self._spawn_helper(VERIFICATION_PROCESS, "verification", {**start, "type": "verification", "task": "verification"}, on_event)
+
+    def _spawn_helper(self, name: str, context: str, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
+        """Start a process of this worker's that is no task's; `context` begins its lines in the log. Raises OSError."""
+        common = {
             "config": {},
             "paused": False,
-            "interval": self.worker.facts_seconds,
             "worker": dict(self.worker.raw),
             "plugins": self.plugins.references,
             "log_level": logging.getLogger().level,
             "log_levels": _levels_of_loggers(),
         }
         return self._launcher.run(
-            FACTS_PROCESS,
-            start,
+            name,
+            {**common, **start},
             on_event,
-            forward=line_logging.forwarder("facts"),
+            forward=line_logging.forwarder(context),
             redact=lambda text: readable(scrub(PROVIDED(text)), _MAX_LINE),
         )
 

@@ -158,6 +158,27 @@ class Page(Protocol):
         """Look at everything that a configuration needs. Raises as `Herder.doctor`."""
         ...
 
+    def verify(self, name: str, tables: Sequence[str]) -> None:
+        """Begin to compare the lakehouse tables of a sink or a source with their sources; `verification` shows what comes of it.
+
+        Args:
+            tables: whole names; none means all.
+
+        Raises:
+            NotFoundError: no such connector.
+            ConflictError: another comparison runs on this worker.
+            RestError: 503, it cannot be begun.
+        """
+        ...
+
+    def verification(self, name: str) -> Mapping[str, Any] | None:
+        """Return the last comparison that `verify` has begun; None when there was none. Raises NotFoundError."""
+        ...
+
+    def cancel_verification(self, name: str) -> None:
+        """End the comparison of a connector's tables, if one runs. Raises NotFoundError."""
+        ...
+
     def worker(self) -> Mapping[str, Any]:
         """Return what this worker is, its properties, and the other workers of its group."""
         ...
@@ -245,14 +266,14 @@ class Herder(Protocol):
         ...
 
     def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
-        """Hand a signal to the tasks of a source (ours); returns when they have taken it.
+        """Hand a signal to the tasks of a connector (ours); returns when they have taken it.
 
         Args:
             signal: ``id``, ``type``, ``data``, ``additional-data``.
 
         Raises:
             NotFoundError: no such connector.
-            BadRequestError: it is no source, or its tasks refuse the signal; the text says why.
+            BadRequestError: its tasks refuse the signal; the text says why.
             RestError: 409, it is paused or stopped; 503, no task runs just now, or it did not take the signal in time.
         """
         ...

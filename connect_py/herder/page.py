@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -217,6 +218,33 @@ class PageRequests:
             return self._applier.plugins.connector(config.get(CONNECTOR_CLASS, "")).config_def()
         except ConnectError:
             return None
+
+    # -- tables
+
+    def verify(self, name: str, tables: Sequence[str]) -> None:
+        """Begin to compare a connector's lakehouse tables with their sources. Raises as `Page.verify`."""
+        snapshot, statuses, has_topics = self._applier.configs.snapshot(), self._applier.statuses, self._applier.worker.topic_tracking
+        _config_of(snapshot, name)
+        start = {
+            "connector": name,
+            "connectors": [
+                {"name": each, "config": dict(config), "topics": list(statuses.topics(each)) if has_topics else []}
+                for each, config in snapshot.connectors.items()
+            ],
+            "tables": [re.escape(table) for table in tables],
+            "shows_rows": self._applier.worker.shows_records,
+        }
+        self._applier.verifications.begin(name, tables, start)
+
+    def verification(self, name: str) -> Mapping[str, Any] | None:
+        """Return the last comparison of a connector's tables. Raises NotFoundError."""
+        _config_of(self._applier.configs.snapshot(), name)
+        return self._applier.verifications.of(name)
+
+    def cancel_verification(self, name: str) -> None:
+        """End the comparison of a connector's tables. Raises NotFoundError."""
+        _config_of(self._applier.configs.snapshot(), name)
+        self._applier.verifications.cancel(name)
 
     # -- the worker
 

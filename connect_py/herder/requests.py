@@ -376,9 +376,10 @@ class ClientRequests:
     # -- requests: signals and notifications
 
     def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
-        """Hand a signal to a source's tasks. Raises NotFoundError, BadRequestError, RestError."""
+        """Hand a signal to a connector's tasks. Raises NotFoundError, BadRequestError, RestError."""
         snapshot = self._configs.snapshot()
-        signals.require_source(name, self._type_of(self._config_of(snapshot, name)), snapshot.target_state(name))
+        self._config_of(snapshot, name)
+        signals.require_started(name, snapshot.target_state(name))
         self._require_own_tasks(snapshot, name)
         answers = self._thread.call(lambda: self._tasks.signal(name, signal), doing=f"handing a signal to connector {name}")
         signals.await_answers(name, answers, {number: status.state for number, status in self._statuses.tasks(name).items()})

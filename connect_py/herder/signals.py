@@ -1,4 +1,4 @@
-"""Pass signals of clients to the tasks of a source, and keep the notifications that tasks have sent.
+"""Pass signals of clients to the tasks of a connector, and keep the notifications that tasks have sent.
 
 `Notifications` holds the last notifications of each connector in memory, for clients of this worker. The herder's thread adds, threads of
 the REST server read.
@@ -23,10 +23,8 @@ from connect_py.errors import BadRequestError, RestError, RetriableError
 ANSWER_SECONDS = 30.0
 
 
-def require_source(name: str, kind: str, target: TargetState) -> None:
-    """Raises BadRequestError, RestError 409."""
-    if kind != "source":
-        raise BadRequestError(f"Connector {name} is no source; only sources take signals.")
+def require_started(name: str, target: TargetState) -> None:
+    """Raises RestError 409: the connector is paused or stopped."""
     if target is not TargetState.STARTED:
         raise RestError(
             f"Connector {name} is {target.value.lower()} and takes no signals. Nothing was done. "

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from connect_py.api import BadRecord, BatchSinkTask, RecordConversion, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import ErrorMetrics, SinkMetrics
-from connect_py.task.control import Report, TaskControl
+from connect_py.task.control import Report, TaskControl, take_signals
 from connect_py.task.failed_records import SinkErrorReporter
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class SinkContext:
         errors: SinkErrorReporter | None = None,
         metrics: ErrorMetrics | None = None,
         conversion: Callable[[], RecordConversion] | None = None,
+        report: Report = lambda message: None,
     ) -> None:
         self.connector = connector
         self.task = task
@@ -60,6 +61,7 @@ class SinkContext:
         self._errors = errors
         self._error_metrics = metrics
         self._conversion = conversion
+        self._report = report
 
     @property
     def conversion(self) -> RecordConversion:
@@ -75,6 +77,10 @@ class SinkContext:
     def committed(self) -> Mapping[TopicPartition, int]:
         """Return the group's committed offsets."""
         return self._admin.group_offsets(self.group_id)
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        """Hand a notification to the worker."""
+        self._report({"type": "notification", "notification": dict(notification)})
 
     def reject(self, records: Sequence[BadRecord]) -> None:
         """Report each as a sink's record that its converter refused, and wait for the dead letters."""
@@ -151,6 +157,7 @@ class BatchSinkTaskLoop:
     def _turn(self) -> None:
         if self._metrics.is_due():
             self._report(self._metrics.message())
+        take_signals(self._control, self._task, self._report)
         began = time.monotonic()
         try:
             reached = self._task.step()

@@ -7,6 +7,7 @@ looks and waits. Everything else of a task belongs to the task's thread alone, a
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import threading
@@ -14,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from connect_py.api import JsonEncoding, SinkRecord, SourceOffset, SourcePartition, TopicPartition, TransactionContext
+from connect_py.api.task import SignalTaker
 from connect_py.clock import SYSTEM_CLOCK, Clock
-from connect_py.errors import FatalTaskError
+from connect_py.errors import ConnectError, FatalTaskError
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +156,17 @@ def _call(callback: Callable[[], None]) -> None:
         callback()
     except Exception:
         log.exception("The task's stop failed; the task ends without it, when its current call returns")
+
+
+def take_signals(control: TaskControl, task: SignalTaker, report: Report) -> None:
+    """Hand to a task the signals that the worker has sent, and answer whether it takes them."""
+    while (message := control.take_asked()) is not None:
+        problem, id_ = None, message["id"]
+        try:
+            task.take_signal(message["signal"], functools.partial(report, {"type": "signal_done", "id": id_}))
+        except ConnectError as error:
+            problem = str(error)
+        report({"type": "answer", "id": id_, "problem": problem})
 
 
 class SourceContext:

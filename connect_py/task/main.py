@@ -86,6 +86,18 @@ class OffsetTopic(NamedTuple):
     copies: OffsetCopies | None
 
 
+#: Compares lakehouse tables with their sources: (start message, plugins, what resolves a configuration, report, what describes an error).
+Compare = Callable[
+    [
+        Mapping[str, Any],
+        Plugins,
+        Callable[[Mapping[str, str]], Mapping[str, str]],
+        Callable[[Mapping[str, Any]], None],
+        Callable[[Exception], str],
+    ],
+    None,
+]
+
 #: (worker properties, connector, task, the connector's configuration) → where an exactly-once source keeps its offsets.
 OffsetTopicFactory = Callable[[Mapping[str, str], str, int, Mapping[str, str]], OffsetTopic]
 
@@ -108,11 +120,12 @@ class WorkerChannel:
             self._stream.flush()
 
 
-def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory, is_forked: bool = False) -> int:
+def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory, compare: Compare, is_forked: bool = False) -> int:
     """Run the task that the worker describes on standard input; returns the exit code of the process.
 
     Args:
         offset_topic: of exactly-once sources, which write offsets themselves.
+        compare: what a process does that the worker asks to compare tables.
         is_forked: whether the process's command line is that of the server it was forked from.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
@@ -132,6 +145,8 @@ def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory
     formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
     if start.get("type") == "facts":
         return _read_facts(start, commands, channel, formatter)
+    if start.get("type") == "verification":
+        return _verify(start, commands, channel, formatter, compare)
     control = TaskControl(paused=start["paused"])
     pipe_writer = PipeOffsetWriter(channel.report)
     lease = LeaseTimer()
@@ -161,17 +176,37 @@ def _read_facts(start: Mapping[str, Any], commands: BinaryIO, channel: WorkerCha
 
     plugins = Plugins.from_message(start["plugins"])
     permit(start["worker"])
-    resolver = Resolver.from_worker(start["worker"], plugins.load)
-    secrets = secret_values(start["worker"])
+    resolve = _resolving(start["worker"], plugins, formatter)
+    serve(start, commands, plugins, lambda config, connector: resolve(config), channel.report, _describing(formatter))
+    return 0
 
-    def resolve(config: Mapping[str, str], connector: type) -> Mapping[str, str]:
+
+def _verify(start: Mapping[str, Any], commands: BinaryIO, channel: WorkerChannel, formatter: Any, compare: Compare) -> int:
+    """Be the process that compares lakehouse tables with their sources. Returns the exit code."""
+    unused = TaskControl(), PipeOffsetWriter(channel.report), LeaseTimer()
+    threading.Thread(target=_read_commands, args=(commands, *unused), name="commands", daemon=True).start()
+    plugins = Plugins.from_message(start["plugins"])
+    permit(start["worker"])
+    compare(start, plugins, _resolving(start["worker"], plugins, formatter), channel.report, _describing(formatter))
+    return 0
+
+
+def _resolving(worker: Mapping[str, str], plugins: Plugins, formatter: Any) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
+    """Return what gives a configuration the values of its variables, and has the log hide its secrets."""
+    resolver = Resolver.from_worker(worker, plugins.load)
+    secrets = secret_values(worker)
+
+    def resolve(config: Mapping[str, str]) -> Mapping[str, str]:
         values = resolver.resolve(config).values
         secrets.update(secrets_of(plugins, values))
         formatter.redact = redactor(secrets)
         return values
 
-    serve(start, commands, plugins, resolve, channel.report, lambda error: formatter.clean(str(error) or type(error).__name__))
-    return 0
+    return resolve
+
+
+def _describing(formatter: Any) -> Callable[[Exception], str]:
+    return lambda error: formatter.clean(str(error) or type(error).__name__)
 
 
 def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
@@ -483,7 +518,7 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
         errors = SinkErrorReporter(name, number, config, queue, metrics.errors)
         _collect_garbage()
         BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
-            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion)
+            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion, channel.report)
         )
     finally:
         close_queue()

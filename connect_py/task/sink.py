@@ -21,7 +21,7 @@ from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError, noted
 from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
 from connect_py.metrics.task import SinkMetrics
-from connect_py.task.control import Report, SinkContext, TaskControl, TaskStopped
+from connect_py.task.control import Report, SinkContext, TaskControl, TaskStopped, take_signals
 from connect_py.task.failed_records import SinkErrorReporter
 from connect_py.task.sink_commit import CommittingConsumer, SinkCommits
 
@@ -133,6 +133,7 @@ class SinkTaskLoop:
 
     def _turn(self) -> None:
         self._pause_or_resume()
+        take_signals(self._control, self._task, self._report)
         self._take_commit_wish()
         if not self._commits.commit_if_due():
             self._forget_batch()
@@ -172,6 +173,7 @@ class SinkTaskLoop:
             records = self._consumer.poll(min(_SLICE_SECONDS, max(0.0, left)))
             if records or left <= _SLICE_SECONDS or self._control.is_stopping or self._control.is_paused != self._is_paused:
                 return records
+            take_signals(self._control, self._task, self._report)
             self._take_commit_wish()
             if self._commits.is_due:
                 return records

@@ -21,7 +21,7 @@ from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.producer import RefusedRecordError, was_given_up
 from connect_py.metrics.task import SourceMetrics
 from connect_py.task.chain import Chain
-from connect_py.task.control import Report, SourceContext, TaskControl, TaskStopped
+from connect_py.task.control import Report, SourceContext, TaskControl, TaskStopped, take_signals
 from connect_py.task.failed_records import SendErrorHandler
 from connect_py.task.offsets import Submission, SubmittedRecords, commits_records
 from connect_py.task.producing import FlushPolicy, HoldingProducer, Produced, RecordProducer
@@ -194,7 +194,7 @@ class SourceTaskLoop:
             self._offsets.commit()
         elif not len(self._producer):
             self._delivered()
-        self._take_signals()
+        take_signals(self._control, self._task, self._report)
         self._report_metrics()
 
     def _settle(self) -> None:
@@ -224,15 +224,6 @@ class SourceTaskLoop:
         self._submitted.delivered()
         if self._unreported:
             self._report_topics()
-
-    def _take_signals(self) -> None:
-        while (message := self._control.take_asked()) is not None:
-            problem, id_ = None, message["id"]
-            try:
-                self._task.take_signal(message["signal"], functools.partial(self._report, {"type": "signal_done", "id": id_}))
-            except ConnectError as error:
-                problem = str(error)
-            self._report({"type": "answer", "id": id_, "problem": problem})
 
     def _report_metrics(self) -> None:
         if self._metrics.is_due():
@@ -370,7 +361,7 @@ class SourceTaskLoop:
         if self._control.is_stopping:
             raise TaskStopped
         self._offsets.serve()
-        self._take_signals()
+        take_signals(self._control, self._task, self._report)
         self._report_metrics()
         self._task.keep_alive()
 

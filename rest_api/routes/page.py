@@ -121,10 +121,25 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
     @router.put("/api/connectors/{connector}/config")
     @checks
     def put_config(connector: Connector, config: Config, create: Flag = False) -> Response:
-        if mode != "full":
-            raise RestError("This page only shows things: the worker's property rest.ui is read-only. Nothing was changed.", 403)
+        _require_full(mode, "Nothing was changed.")
         created, stored = herder.page().put_config(connector, config, may_replace=not create)
         return json_response(stored, 201 if created else 200)
+
+    @router.get("/api/connectors/{connector}/verification")
+    def verification(connector: Connector) -> Response:
+        return json_response(herder.page().verification(connector))
+
+    @router.post("/api/connectors/{connector}/verification")
+    def verify(connector: Connector, table: Annotated[list[str] | None, Query()] = None) -> Response:
+        _require_full(mode, "Nothing was begun.")
+        herder.page().verify(connector, table or [])
+        return json_response(herder.page().verification(connector), 202)
+
+    @router.delete("/api/connectors/{connector}/verification")
+    def cancel_verification(connector: Connector) -> Response:
+        _require_full(mode, "Nothing was cancelled.")
+        herder.page().cancel_verification(connector)
+        return json_response(herder.page().verification(connector))
 
     @router.put("/api/validate")
     @checks
@@ -142,6 +157,11 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
         return _served(request, path)
 
     return router
+
+
+def _require_full(mode: str, outcome: str) -> None:
+    if mode != "full":
+        raise RestError(f"This page only shows things: the worker's property rest.ui is read-only. {outcome}", 403)
 
 
 def _served(request: Request, path: str) -> Response:

@@ -1,4 +1,4 @@
-"""Signals to a source and its notifications. Connect has neither (docs/signals.md)."""
+"""Signals to a connector and its notifications. Connect has neither (docs/signals.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def signal_routes(herder: Herder) -> APIRouter:
 
     @router.post(
         "/signals",
-        summary="Ask a running source for something, such as a snapshot; answered when its task has taken it",
+        summary="Ask a running connector for something, such as a snapshot; answered when its task has taken it",
         status_code=202,
         responses=refusals(*BODY, 409, 503),
     )
@@ -45,7 +45,7 @@ def signal_routes(herder: Herder) -> APIRouter:
         herder.send_signal(connector, signal.model_dump(by_alias=True))
         return {"id": signal.id}
 
-    @router.get("/notifications", summary="What a source's snapshots have told lately, oldest first")
+    @router.get("/notifications", summary="What a connector's tasks have told lately, such as of a snapshot, oldest first")
     def notifications(connector: Connector, since: Since = None, limit: Limit = _SHOWN) -> models.Notifications:
         found = herder.notifications(connector, since, min(KEPT, limit))
         return models.Notifications(cast(list[models.Notification], list(found)))

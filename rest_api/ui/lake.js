@@ -1,13 +1,34 @@
-/** What a lakehouse sink says of each of its tables. */
-import { html } from './vendor/htm-preact.js';
+/** What a lakehouse sink says of each of its tables, and what can be asked for: compaction, and a comparison with the source. */
+import { html, useState } from './vendor/htm-preact.js';
+import { address, mayChange, rest, say } from './api.js';
+import { Timeline, useNotes } from './notes.js';
 import { Elsewhere, Facts, Scrolled } from './parts.js';
+import { useVerification, Verification } from './verification.js';
 import { bytes, date, time, whole } from './words.js';
 
 const OPERATIONS = { c: 'created', r: 'read', u: 'updated', d: 'deleted', t: 'truncated' };
 const number = (value) => (value === undefined || value === null ? '–' : whole(value));
 
-export function Lake({ detail }) {
+export function Lake({ name, detail }) {
+  const [turn, setTurn] = useState(0);
+  const notes = useNotes(name, turn);
+  const verification = useVerification(name);
   const { sink, tables } = detail;
+  const isRunning = detail.target === 'STARTED';
+  const compact = async (table) => {
+    try {
+      await rest(address(name, '/signals'), { method: 'POST', body: { type: 'compact', data: table ? { tables: [table] } : {} } });
+      say(`${table || 'Every table'} is compacted between two batches.`);
+      setTurn(turn + 1);
+    } catch (error) {
+      say(error.message, true);
+    }
+  };
+  const buttons = (table) => html`<span class="buttons">
+    <button type="button" class=${table ? 'small' : ''} disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
+      onClick=${() => verification.begin(table)}>${table ? 'Verify' : 'Verify all tables'}</button>
+    <button type="button" class=${table ? 'small' : ''} disabled=${!isRunning} aria-label="Compact ${table || 'all tables'}"
+      onClick=${() => compact(table)}>${table ? 'Compact' : 'Compact all tables'}</button></span>`;
   return html`<section aria-label="Tables">
     <${Elsewhere} detail=${detail} />
     ${!tables.length && html`<p class="empty">No table is reported. Only the lakehouse sink reports tables, and each with its first batch.</p>`}
@@ -18,10 +39,13 @@ export function Lake({ detail }) {
       ['Rejected records', number(sink['records-rejected-total'])],
       ['Spark', sink['spark-session-starting'] ? 'starting' : `runs for ${time(sink['spark-session-uptime-seconds'])}`],
     ]} />`}
+    ${mayChange() && html`<div class="tools">${buttons('')}</div>`}
+    <${Verification} verification=${verification} />
     ${tables.length > 0 && html`<${Scrolled} label="Tables"><table>
       <thead><tr><th scope="col">Table</th><th scope="col">Applied</th><th scope="col">By operation</th><th scope="col">Behind</th>
         <th scope="col">Has everything until</th><th scope="col">Last commit</th><th scope="col">Commits</th><th scope="col">Files</th>
-        <th scope="col">Size</th><th scope="col">Rejected</th><th scope="col">Schema changes</th></tr></thead>
+        <th scope="col">Size</th><th scope="col">Rejected</th><th scope="col">Schema changes</th>
+        ${mayChange() && html`<th scope="col">Now</th>`}</tr></thead>
       <tbody>${tables.map((table) => html`<tr key=${table.table}><th scope="row">${table.table}</th>
         <td>${number(table['records-applied-total'])}</td>
         <td>${Object.entries(table.operations).map(([op, count]) => `${number(count)} ${OPERATIONS[op] || op}`).join(', ') || '–'}</td>
@@ -32,7 +56,9 @@ export function Lake({ detail }) {
         <td>${number(table['data-files'])}${table['small-files'] ? html`<small>${number(table['small-files'])} small</small>` : ''}</td>
         <td>${bytes(table['size-bytes'])}</td>
         <td>${number(table['records-rejected-total'])}</td>
-        <td>${Object.entries(table.schema_changes).map(([kind, count]) => `${number(count)} ${kind}`).join(', ') || '–'}</td></tr>`)}</tbody>
+        <td>${Object.entries(table.schema_changes).map(([kind, count]) => `${number(count)} ${kind}`).join(', ') || '–'}</td>
+        ${mayChange() && html`<td>${buttons(table.table)}</td>`}</tr>`)}</tbody>
     </table></${Scrolled}>`}
+    <${Timeline} notes=${notes} empty="No table has been compacted since this worker started." />
   </section>`;
 }

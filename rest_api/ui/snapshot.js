@@ -1,20 +1,13 @@
 /** Snapshots: each table with rate and what is left, what was said of them, and the signals that start, pause and end them. */
 import { html, useState } from './vendor/htm-preact.js';
-import { address, mayChange, rest, say, useEvery } from './api.js';
+import { address, mayChange, rest, say } from './api.js';
+import { Timeline, useNotes } from './notes.js';
 import { Bar, Elsewhere, Scrolled } from './parts.js';
-import { date, rate, time, whole } from './words.js';
+import { rate, time, whole } from './words.js';
 
 export function Snapshot({ name, detail }) {
-  const [told, setTold] = useState([]);
   const [turn, setTurn] = useState(0);
-  useEvery(async (isOver) => {
-    try {
-      const found = await rest(address(name, '/notifications?limit=100'));
-      if (!isOver()) setTold(found.notifications || []);
-    } catch {
-      // a connector whose tasks are being moved has none for a moment
-    }
-  }, [name, turn], 4000);
+  const notes = useNotes(name, turn);
   const tables = Object.values(detail.snapshots).flatMap((snapshot) => snapshot.tables);
   return html`<section aria-label="Snapshot">
     <${Elsewhere} detail=${detail} />
@@ -29,11 +22,7 @@ export function Snapshot({ name, detail }) {
         <td>${left(table)}</td></tr>`)}</tbody>
     </table></${Scrolled}>`}
     ${mayChange() && html`<${Signals} name=${name} tables=${tables} isRunning=${detail.target === 'STARTED'} onSent=${() => setTurn(turn + 1)} />`}
-    <h2>What happened</h2>
-    ${told.length ? html`<ol class="timeline">${[...told].reverse().map((each) => html`<li key=${each.sequence}>
-      <time>${date((each.timestamp || 0) / 1000)}</time> <b>${each.aggregate_type}</b> ${each.type}
-      <small>${Object.entries(each.additional_data || {}).map(([key, value]) => `${key}: ${value}`).join(' · ')}</small></li>`)}</ol>`
-    : html`<p class="empty">No snapshot has reported anything since this worker started.</p>`}
+    <${Timeline} notes=${notes} empty="No snapshot has reported anything since this worker started." />
   </section>`;
 }
 

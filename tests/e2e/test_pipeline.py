@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from spark_sink.spark.jars import SINK_JARS, cached, resolve
+from tests.fix_browser import MISSING, Page
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.waiting import eventually, let_time_pass
@@ -88,7 +92,7 @@ def sink_offset(worker: Worker, tag: str) -> int:
     return sum(entry["offset"]["kafka_offset"] for entry in entries)
 
 
-def test_a_lakehouse_table_follows_its_table_and_shows_its_offsets(
+def test_a_lakehouse_table_follows_its_table_shows_its_offsets_and_is_compacted_and_compared_when_asked(
     pipeline: psycopg.Connection, worker: Worker, kafka: Kafka, tag: str, warehouse: Path
 ) -> None:
     await_equal(pipeline, warehouse)
@@ -99,6 +103,63 @@ def test_a_lakehouse_table_follows_its_table_and_shows_its_offsets(
     await_equal(pipeline, warehouse)
     end = kafka.count(f"pg_{tag}.public.product")
     wait_until(lambda: sink_offset(worker, tag) == end, 60, "the sink's offsets to reach the topic's end")
+    compacts_when_asked(worker, tag)
+    compares_when_asked(worker, tag)
+
+
+def compacts_when_asked(worker: Worker, tag: str) -> None:
+    """The command, and what it shows of the table's files."""
+    command = [sys.executable, "-m", "connect_py.app.cli", "compact", f"sink-{tag}", "--follow", "--json", "--worker", worker.url]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    notes = [json.loads(line) for line in told.splitlines()]
+    assert [note["type"] for note in notes] == ["STARTED", "TABLE_COMPLETED", "COMPLETED"]
+    data = notes[1]["additional_data"]
+    assert data["table"] == "public.product"
+    assert int(data["files_before"]) > int(data["files_after"]) == 1
+    with pytest.raises(RefusedError, match=r"This sink has no table nowhere\.t; nothing was compacted.*public\.product"):
+        worker.request("POST", f"/connectors/sink-{tag}/signals", {"type": "compact", "data": {"tables": ["nowhere.t"]}})
+
+
+def compares_when_asked(worker: Worker, tag: str) -> None:
+    """The request of the page, from the sink's side and with a table's name from the source's."""
+    for name, query in ((f"sink-{tag}", ""), (f"source-{tag}", "?table=public.product")):
+        path = f"/ui/api/connectors/{name}/verification"
+        worker.request("POST", path + query)
+        eventually(lambda path=path: worker.request("GET", path)["state"] != "running", "end of the comparison", 120)
+        shown = worker.request("GET", path)
+        assert (shown["state"], shown["error"]) == ("done", None)
+        (result,) = shown["results"]
+        assert (result["table"], result["verdict"]) == ("public.product", "equal")
+        assert result["source_rows"] == result["table_rows"] > 800
+        assert "differences" not in result, "rest.ui.records is false"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_the_page_compacts_and_compares_a_table_and_names_what_differs(
+    pipeline: psycopg.Connection, worker: Worker, browser: Any, tag: str, warehouse: Path
+) -> None:
+    await_equal(pipeline, warehouse)
+    opened = Page(browser, worker.url)
+    tab = opened.open(f"#/connector/sink-{tag}/tables")
+    tab.get_by_role("button", name="Compact public.product").click()
+    tab.locator(".timeline li", has_text="TABLE_COMPLETED").first.wait_for()
+    tab.get_by_role("button", name="Verify all tables").click()
+    tab.locator(".pill.good", has_text="equal").wait_for()
+    opened.picture("tables-equal")
+    worker.request("PUT", f"/connectors/sink-{tag}/pause")
+    worker.wait_for(f"sink-{tag}", "PAUSED")
+    pipeline.execute("UPDATE product SET name = 'other' WHERE id = 2")
+    pipeline.execute("DELETE FROM product WHERE id = 3")
+    tab.get_by_role("button", name="Verify public.product").click()
+    tab.locator("progress").first.wait_for()
+    tab.locator(".pill.bad", has_text="different").wait_for()
+    assert "columns that differ: name" in tab.locator("section.card").inner_text()
+    opened.picture("tables-different")
+    tab.get_by_role("button", name="Verify all tables").click()
+    tab.get_by_role("button", name="Cancel").click()
+    tab.locator("section.card", has_text="cancelled").wait_for()
+    opened.close()
 
 
 @pytest.mark.long

@@ -216,7 +216,7 @@ class ConnectClient:
     # -- this project's ----------------------------------------------------------------------------------------------------------
 
     def send_signal(self, name: str, kind: str, data: Mapping[str, Any]) -> str:
-        """Send a signal to a source's tasks and return its id.
+        """Send a signal to a connector's tasks and return its id.
 
         Raises:
             ConnectError: the worker has no such request; Kafka Connect's has not.
@@ -224,7 +224,7 @@ class ConnectClient:
         return str(self._own(name, "signals", {"type": kind, "data": dict(data)})["id"])
 
     def notifications(self, name: str, since: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return a source's notifications, oldest first; with `since`, those behind that ``sequence``. Raises as `send_signal`."""
+        """Return a connector's notifications, oldest first; with `since`, those behind that ``sequence``. Raises as `send_signal`."""
         query = "notifications?limit=1000" + (f"&since={since}" if since is not None else "")
         found: Sequence[Mapping[str, Any]] = self._own(name, query)["notifications"]
         return found

@@ -1,14 +1,14 @@
-"""`snapshot` and `tail`: a connector's data.
+"""`snapshot`, `compact` and `tail`: a connector's data.
 
-`snapshot` needs this project's worker. `tail` reads the topics from Kafka itself, since no worker's REST API has records: it needs the
-brokers' address, and the worker's properties where the connector relies on the worker's converters.
+`snapshot` and `compact` need this project's worker. `tail` reads the topics from Kafka itself, since no worker's REST API has records: it
+needs the brokers' address, and the worker's properties where the connector relies on the worker's converters.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,24 +62,52 @@ def snapshot_data(tables: Sequence[str], conditions: Sequence[str], *, blocking:
 
 
 def _snapshot(chosen: argparse.Namespace) -> int:
-    client = client_of(chosen)
+    client, tables = client_of(chosen), _tables_of(chosen)
+    data = snapshot_data(tables, chosen.where, blocking=chosen.blocking)
+    what = f"a snapshot of {', '.join(tables)} was asked for"
+    return _ask(client, chosen, "execute-snapshot", data, what, _follow_snapshot, "the snapshot continues")
+
+
+def _tables_of(chosen: argparse.Namespace) -> list[str]:
+    """Return what --tables lists. Raises ConfigError: nothing."""
     tables = [table.strip() for table in chosen.tables.split(",") if table.strip()]
     if not tables:
         raise ConfigError("--tables names no table")
-    data = snapshot_data(tables, chosen.where, blocking=chosen.blocking)
+    return tables
+
+
+#: Shows notifications that follow a number until what a signal has begun is over; returns the exit code.
+_Following = Callable[[ConnectClient, argparse.Namespace, int | None, str], int]
+
+
+def _ask(
+    client: ConnectClient,
+    chosen: argparse.Namespace,
+    kind: str,
+    data: Mapping[str, Any],
+    what: str,
+    follow: _Following,
+    remains: str,
+) -> int:
+    """Send a signal, and with --follow show what comes of it.
+
+    Args:
+        what: was asked for, in words.
+        remains: what is said when the user ends the showing.
+    """
     earlier = client.notifications(chosen.name)
     since = max((int(note["sequence"]) for note in earlier), default=None)
-    signal = client.send_signal(chosen.name, "execute-snapshot", data)
+    signal = client.send_signal(chosen.name, kind, data)
     if not chosen.follow:
         if chosen.json:
             say_json({"id": signal})
         else:
-            say([f"{chosen.name}: a snapshot of {', '.join(tables)} was asked for (id {signal})"])
+            say([f"{chosen.name}: {what} (id {signal})"])
         return OK
     try:
-        return _follow(client, chosen, since, len(tables))
+        return follow(client, chosen, since, signal)
     except KeyboardInterrupt:
-        say_note("the snapshot continues")
+        say_note(remains)
         raise
 
 
@@ -89,34 +117,70 @@ _ENDS = {"COMPLETED": OK, "ABORTED": WRONG, "SKIPPED": WRONG}
 _GOOD = ("SUCCEEDED", "EMPTY")
 
 
-def _follow(client: ConnectClient, chosen: argparse.Namespace, since: int | None, tables: int) -> int:
-    code = OK
+def _notes(client: ConnectClient, chosen: argparse.Namespace, since: int | None, about: str) -> Iterator[Mapping[str, Any]]:
+    """Yield notifications as they come, without end, and show those whose aggregate type has a word."""
     while True:
         for note in client.notifications(chosen.name, since):
             since = int(note["sequence"])
-            if "Snapshot" not in str(note["aggregate_type"]):
+            if about not in str(note["aggregate_type"]):
                 continue
             if chosen.json:
                 say_json(note)
             else:
                 say([_note_line(note)])
-            data = note.get("additional_data") or {}
-            if note["type"] == "TABLE_SCAN_COMPLETED" and data.get("status") not in _GOOD:
-                code = WRONG
-            if note["type"] in _ENDS:
-                return max(code, _ENDS[note["type"]])
+            yield note
         time.sleep(_FOLLOW_SECONDS)
+
+
+def _follow_snapshot(client: ConnectClient, chosen: argparse.Namespace, since: int | None, signal: str) -> int:
+    code = OK
+    for note in _notes(client, chosen, since, "Snapshot"):
+        data = note.get("additional_data") or {}
+        if note["type"] == "TABLE_SCAN_COMPLETED" and data.get("status") not in _GOOD:
+            code = WRONG
+        if note["type"] in _ENDS:
+            return max(code, _ENDS[note["type"]])
+    return code
 
 
 def _note_line(note: Mapping[str, Any]) -> str:
     data = note.get("additional_data") or {}
     moment = time.strftime("%H:%M:%S", time.localtime(int(note["timestamp"]) / 1000))
-    table = data.get("scanned_collection") or data.get("current_collection_in_progress") or data.get("data_collections") or ""
+    names = ("scanned_collection", "current_collection_in_progress", "data_collections", "table", "tables")
+    table = next((str(data[name]) for name in names if data.get(name)), "")
     more = [data.get("status"), f"{data['total_rows_scanned']} rows" if data.get("total_rows_scanned") else None]
     if note["type"] == "IN_PROGRESS" and data.get("last_processed_key"):
         more.append(f"key {data['last_processed_key']} of {data.get('maximum_key')}")
+    if "files_before" in data:
+        more.append(f"{data['files_before']} files are now {data.get('files_after')}, {data.get('seconds')} s")
     more.append(data.get("error"))
     return shortened(" ".join(filter(None, (moment, str(note["type"]).lower().replace("_", " "), table, *more))), width())
+
+
+# -- compact -------------------------------------------------------------------------------------------------------------------------
+
+
+def _compact_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a running lakehouse sink")
+    parser.add_argument("--tables", metavar="TABLES", help="names of its tables, or regexes of these; separated by commas (all)")
+    parser.add_argument("--follow", action="store_true", help="show each table until the end; Ctrl-C leaves it running")
+    add_worker_options(parser)
+
+
+def _compact(chosen: argparse.Namespace) -> int:
+    data = {} if chosen.tables is None else {"tables": _tables_of(chosen)}
+    what = f"compaction of {', '.join(data['tables']) if data else 'all tables'} was asked for"
+    return _ask(client_of(chosen), chosen, "compact", data, what, _follow_compaction, "the compaction continues")
+
+
+def _follow_compaction(client: ConnectClient, chosen: argparse.Namespace, since: int | None, signal: str) -> int:
+    code = OK
+    for note in _notes(client, chosen, since, "Table Maintenance"):
+        if note["type"] == "TABLE_FAILED" and note["id"] == signal:
+            code = WRONG
+        if note["type"] == "COMPLETED" and note["id"] == signal:
+            break
+    return code
 
 
 # -- tail ----------------------------------------------------------------------------------------------------------------------------
@@ -286,6 +350,19 @@ COMMANDS = (
             "snapshot inventory --tables inventory.orders,inventory.customers --where 'inventory.orders:quantity > 5' --follow",
         ),
         exits={3: "with --follow: the snapshot was given up, or a table could not be read"},
+    ),
+    Command(
+        "compact",
+        "Data",
+        "compact tables of a running lakehouse sink now, and show what it brings",
+        _compact_options,
+        _compact,
+        about="The sink compacts tables by itself too; this does not wait for their turn. It needs this project's worker.",
+        examples=(
+            "compact lake --follow",
+            "compact lake --tables inventory.orders,inventory.customers",
+        ),
+        exits={3: "with --follow: a table could not be compacted"},
     ),
     Command(
         "tail",

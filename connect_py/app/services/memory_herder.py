@@ -95,6 +95,19 @@ class _MemoryPage:
     def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
         return self._herder.doctor(config)
 
+    def verify(self, name: str, tables: Sequence[str]) -> None:
+        self._herder.connector_info(name)
+        self._herder.verifications[name] = {"state": "running", "tables": list(tables), "results": [], "error": None}
+
+    def verification(self, name: str) -> Mapping[str, Any] | None:
+        self._herder.connector_info(name)
+        return self._herder.verifications.get(name)
+
+    def cancel_verification(self, name: str) -> None:
+        self._herder.connector_info(name)
+        if name in self._herder.verifications:
+            self._herder.verifications[name]["state"] = "cancelled"
+
     def worker(self) -> Mapping[str, Any]:
         return {"version": "4.3.1", "worker": WORKER_ID, "cluster": "memory", "workers": {}, "properties": {}}
 
@@ -108,6 +121,8 @@ class MemoryHerder:
         self._connectors: dict[str, _Connector] = {}
         #: What `PUT /admin/loggers/{logger}?scope=cluster` asked for.
         self.logger_levels: list[tuple[str, str]] = []
+        #: What the page has asked to compare, by connector; nothing ever ends.
+        self.verifications: dict[str, dict[str, Any]] = {}
         #: What `GET /health` answers.
         self.condition = Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
@@ -236,7 +251,7 @@ class MemoryHerder:
     def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
         """Taken by a running connector, which answers at once. Raises NotFoundError, RestError 409."""
         found = self._get(name, f"Connector {name} not found")
-        signals.require_source(name, "source", found.state)
+        signals.require_started(name, found.state)
         self._notifications.add(
             name,
             0,

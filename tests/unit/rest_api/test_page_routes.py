@@ -101,6 +101,20 @@ def test_read_only_shows_and_changes_nothing(ask):
     assert ask("PUT", "/ui/api/validate", {"name": "c", **CONFIG}, **read_only)[0] == 200
 
 
+def test_a_comparison_of_tables_is_begun_shown_and_cancelled(ask):
+    path = "/ui/api/connectors/c/verification"
+    assert (ask("GET", path)[0], ask("GET", path)[2]) == (200, b"null")
+    status, _, body = ask("POST", f"{path}?table=public.a&table=public.b")
+    assert (status, json.loads(body)["state"], json.loads(body)["tables"]) == (202, "running", ["public.a", "public.b"])
+    assert json.loads(ask("GET", path)[2])["state"] == "running"
+    assert json.loads(ask("DELETE", path)[2])["state"] == "cancelled"
+    assert {ask(method, "/ui/api/connectors/none/verification")[0] for method in ("GET", "POST", "DELETE")} == {404}
+    for method in ("POST", "DELETE"):
+        status, _, body = ask(method, path, rest_ui="read-only")
+        assert (status, "rest.ui" in json.loads(body)["message"]) == (403, True)
+        assert ask(method, path, headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+
+
 def test_off_leaves_the_api_as_it_is(ask):
     assert ask("GET", "/", headers=BROWSER, rest_ui="off")[0] == 200
     assert ask("GET", "/ui/", headers=BROWSER, rest_ui="off")[0] == 404

@@ -1,0 +1,108 @@
+"""Compare tables for a worker whose client asks: the inside of a process that ends with the comparison (`connect_py.host.verifications`).
+
+The worker gives all of its connectors as they are stored, and a name among them; what belongs to it is found as the command `verify` finds
+it. Values of variables are looked up here, by the worker's providers. Messages to the worker, one JSON object a line:
+
+    progress {table, phase, rows, expected}     phase: table, source or settling
+    result {source, sink, verdict, notes, …}    with the fields of `report.as_json`, unless the verdict is "nothing in common"; else it is
+                                                equal, different or not compared
+    verification_failed {error}
+
+Keys and values of rows are only told where the worker's property `rest.ui.records` allows it; else the names of columns that differ are.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connect_py.app.verify.progress import Progress, Side
+from connect_py.errors import ConnectError
+from connect_py.plugins.registry import Plugins
+
+#: The comparison may use what time tasks leave.
+_NICENESS = 10
+_PROGRESS_SECONDS = 0.5
+_SHOWN = 20
+
+Report = Callable[[Mapping[str, Any]], None]
+Resolve = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+def compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, report: Report, describe: Callable[[Exception], str]) -> None:
+    """Compare, and report what is found.
+
+    Args:
+        start: ``connector`` (a source or a sink), ``connectors`` (``name``, ``config``, ``topics`` of each), ``tables`` (Python regexes of
+            whole names; none means all) and ``shows_rows``.
+        resolve: returns a configuration with the values of its variables.
+        describe: makes a text of an error, without secrets.
+    """
+    os.nice(_NICENESS)
+    try:
+        _compare(start, plugins, resolve, report)
+    except ImportError as error:
+        report(_failure(f"To compare tables, the worker needs the package {error.name}: pip install 'connect-py-worker[verify]'"))
+    except ConnectError as error:
+        report(_failure(describe(error)))
+
+
+def _failure(error: str) -> Mapping[str, Any]:
+    return {"type": "verification_failed", "error": error}
+
+
+def _compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, report: Report) -> None:
+    from connect_py.app.verify.pairs import Connector, Pair, pairs_of, verify_pairs
+    from connect_py.app.verify.report import as_json, notes_of
+
+    known = [Connector(each["name"], each["config"], frozenset(each["topics"])) for each in start["connectors"]]
+    values: dict[str, Connector] = {}
+
+    def with_values(connector: Connector) -> Connector:
+        if connector.name not in values:
+            values[connector.name] = Connector(connector.name, resolve(connector.config), connector.topics)
+        return values[connector.name]
+
+    pairs = [Pair(with_values(pair.source), with_values(pair.sink)) for pair in pairs_of(start["connector"], known, plugins)]
+    for result in verify_pairs(pairs, start["tables"], shown=_SHOWN, progress=_Told(report)):
+        outcome = result.outcome
+        names = {"type": "result", "source": result.pair.source.name, "sink": result.pair.sink.name}
+        if outcome is None:
+            report({**names, "verdict": "nothing in common"})
+            continue
+        verdict = "not compared" if outcome.problem else "equal" if outcome.equal else "different"
+        columns = Counter(name for difference in outcome.differences for name in difference.columns)
+        found = as_json(outcome)
+        if not start["shows_rows"]:
+            found.pop("differences")
+        report({**names, **found, "verdict": verdict, "notes": notes_of(outcome), "columns": dict(columns)})
+
+
+class _Told(Progress):
+    """Tells the worker, at most twice a second."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._table = ""
+        self._estimate: int | None = None
+        self._rows: dict[Side, int] = {"table": 0, "source": 0}
+        self._told_at = float("-inf")
+
+    def begin(self, table: str, estimate: int | None) -> None:
+        self._table, self._estimate, self._rows = table, estimate, {"table": 0, "source": 0}
+        self._tell("table", 0, estimate)
+
+    def read(self, side: Side, rows: int) -> None:
+        self._rows[side] += rows
+        if time.monotonic() - self._told_at >= _PROGRESS_SECONDS:
+            self._tell(side, self._rows[side], self._estimate if side == "table" else self._rows["table"])
+
+    def wait(self, keys: int, seconds: float) -> None:
+        self._tell("settling", keys, None)
+
+    def _tell(self, phase: str, rows: int, expected: int | None) -> None:
+        self._told_at = time.monotonic()
+        self._report({"type": "progress", "table": self._table, "phase": phase, "rows": rows, "expected": expected})
