@@ -5,13 +5,15 @@ It holds for values that are read again, and for snapshots that a signal asks fo
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connect_py.app.services.mysql import MySqlServer
 from connect_py.app.services.postgres import PostgresServer
+from connectors.mysql.ddl.statements import apply
 from tests import binlog_task, postgres_task
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import RESELECT, postgres_source
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.services
 
 #: How long a commit of MySQL waits for a replica that is not there; PostgreSQL's waits until it is told otherwise.
 COMMIT_SECONDS = 1.5
+NAMELESS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 
 
 @pytest.fixture
@@ -50,32 +53,79 @@ def test_mysql_is_asked_for_a_row_when_its_transaction_shows(mysql: MySqlServer,
     assert [(op, row["id"], row["v"]) for op, row in task.rows("t")[1:]] == [("u", 1, None), ("c", 2, "now"), ("u", 2, "now")]
 
 
-def test_a_snapshot_without_locks_or_gtids_has_what_was_in_the_log_before_it(tmp_path: Path, kafka: Kafka) -> None:
-    options = (
-        "--gtid-mode=OFF",
-        "--enforce-gtid-consistency=OFF",
-        "--plugin-load-add=semisync_source.so",
-        "--rpl-semi-sync-source-timeout=900",
-    )
-    server = MySqlServer(tmp_path / "nameless", *options)
-    try:
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Callable[..., MySqlServer]]:
+    """Makes a server whose commits wait for 0.9 s once they are in the log."""
+    made: list[MySqlServer] = []
+
+    def make(*options: str) -> MySqlServer:
+        semisync = ("--plugin-load-add=semisync_source.so", "--rpl-semi-sync-source-timeout=900")
+        server = MySqlServer(tmp_path / "slow", *semisync, *options)
+        made.append(server)
         run(
             server, "CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO late.t VALUES (1, 'old')"
         )
-        run(server, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
-        config = binlog_task.task_config(server, kafka, "late", **{"snapshot.locking.mode": "none"})
-        writing = threading.Thread(target=run, args=(server, "UPDATE late.t SET v = 'new'"))
-        before = run(server, "SHOW BINARY LOG STATUS")[0][1]
-        writing.start()
-        eventually(lambda: run(server, "SHOW BINARY LOG STATUS")[0][1] > before, "the change in the log")
-        with binlog_task.DirectTask(config) as task:
-            task.poll_until(lambda: task.is_connected)
-            run(server, "INSERT INTO late.t VALUES (2, 'end')")
-            task.poll_until(lambda: task.rows("t")[-1][1]["id"] == 2)
-        writing.join()
-        assert [row["v"] for _, row in task.rows("t") if row["id"] == 1][-1] == "new"
-    finally:
+        return server
+
+    yield make
+    for server in made:
         server.stop()
+
+
+def update_within_the_log(server: MySqlServer) -> threading.Thread:
+    """Begin a change; returns when it is in the log, and not yet in the table."""
+    run(server, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+    before = run(server, "SHOW BINARY LOG STATUS")[0][1]
+    writing = threading.Thread(target=run, args=(server, "UPDATE late.t SET v = 'new' WHERE id = 1"))
+    writing.start()
+    eventually(lambda: run(server, "SHOW BINARY LOG STATUS")[0][1] > before, "the change in the log")
+    return writing
+
+
+def last_value(task: binlog_task.DirectTask) -> str:
+    return str([row["v"] for _, row in task.rows("t") if row["id"] == 1][-1])
+
+
+def test_a_snapshot_without_locks_or_gtids_has_what_was_in_the_log_before_it(slow: Callable[..., MySqlServer], kafka: Kafka) -> None:
+    server = slow(*NAMELESS)
+    config = binlog_task.task_config(server, kafka, "late", **{"snapshot.locking.mode": "none"})
+    writing = update_within_the_log(server)
+    with binlog_task.DirectTask(config) as task:
+        task.poll_until(lambda: task.is_connected)
+        run(server, "INSERT INTO late.t VALUES (2, 'end')")
+        task.poll_until(lambda: task.rows("t")[-1][1]["id"] == 2)
+    writing.join()
+    assert last_value(task) == "new"
+
+
+def test_the_rest_of_a_snapshot_without_locks_is_not_older_than_what_the_stream_has_shown(
+    slow: Callable[..., MySqlServer], kafka: Kafka
+) -> None:
+    server = slow(*NAMELESS)
+    numbers = "WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 9000) SELECT i FROM n"
+    run(
+        server,
+        "SET SESSION cte_max_recursion_depth = 10000",
+        "CREATE TABLE late.big (id INT PRIMARY KEY)",
+        f"INSERT INTO late.big {numbers}",
+    )
+    config = binlog_task.task_config(server, kafka, "late", **{"snapshot.locking.mode": "none"})
+    with binlog_task.DirectTask(config) as first:
+        first.poll_until(lambda: first.rows("big"))
+    assert not first.rows("t")
+    writing: list[threading.Thread] = []
+
+    def read(*arguments: Any) -> Any:
+        """Statements of the history are read right before the rest of the snapshot begins."""
+        if not writing:
+            writing.append(update_within_the_log(server))
+        return apply(*arguments)
+
+    with binlog_task.DirectTask(config, first.offsets[-1], read) as task:
+        task.poll_until(lambda: any(op == "r" for op, _ in task.rows("t")))
+    writing[0].join()
+    assert ("u", {"id": 1, "v": "new"}) in task.rows("t")
+    assert last_value(task) == "new"
 
 
 def _standby(server: PostgresServer) -> str:

@@ -5,6 +5,7 @@ that sees the database as it was when it began.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -62,6 +63,8 @@ def retry_altered_table(table: TableId) -> Iterator[None]:
 _CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
 _LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
 _PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
+#: How long a commit may take to show after it is in the log.
+_COMMIT_SECONDS = 1.0
 
 
 def locking_of(config: MySqlConfig) -> Locking:
@@ -85,10 +88,12 @@ class SnapshotLocks:
         self._is_held = False
         self.with_tables = False
 
-    @property
-    def let_commit(self) -> bool:
-        """Whether other sessions may commit changes of captured tables while the position is read."""
-        return not self.with_tables and self._mode not in _LOCKS
+    def let_commits_end(self) -> None:
+        """Wait, once the position is known, until what is in the log before it shows in the tables, where no lock has kept others from
+        committing: a commit is in the log before it has ended, and would be neither in the snapshot nor in the stream after it. GTIDs are
+        of commits that have ended."""
+        if not self.with_tables and self._mode not in _LOCKS and not queries.resumes_by_gtids(self._connection, self._config):
+            time.sleep(_COMMIT_SECONDS)
 
     def acquire(self, captured: Sequence[TableId]) -> None:
         """Lock everything, or the captured tables where the global lock is refused.

@@ -16,7 +16,7 @@ says "unfinished" from the first row to the last, also while step 2 streams, so 
 from it. An interruption of this attempt is handled in the same way.
 
 Where S1 is not exactly H (`snapshot.locking.mode=none`, tables of engines without transactions), it is slightly later: changes between the
-two follow rows that are newer, and lead to the same end.
+two follow rows that are newer, and lead to the same end. It is not earlier either: what is in the log before H is given time to show.
 
 Owned by the task's thread.
 """
@@ -101,6 +101,7 @@ class ResumedSnapshot(SnapshotSource[MySqlOffset]):
         locks.acquire([table for table in known if self._config.filters.is_captured(table)])
         try:
             status = queries.log_status(connection, self._config)
+            locks.let_commits_end()
             begin_consistent_snapshot(self._own)
             self._readers.begin_consistent_snapshot()
         finally:

@@ -50,9 +50,6 @@ from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder, table_
 
 log = logging.getLogger(__name__)
 
-#: How long a commit may take to show after it is in the log.
-COMMIT_SECONDS = 1.0
-
 
 class SnapshotReaders:
     """The processes that will read, where several are wanted and there is enough to read.
@@ -255,8 +252,8 @@ class MySqlSnapshot(SnapshotSource[MySqlOffset]):
             self._locks = SnapshotLocks(connection, config)
             self._locks.acquire(captured)
             self.offset = self._position()
-            if self._locks.let_commit and base is None and not queries.resumes_by_gtids(connection, config):
-                time.sleep(COMMIT_SECONDS)
+            if base is None:
+                self._locks.let_commits_end()
             self._locks.begin()
             self._readers.begin_consistent_snapshot()
             if self._locks.with_tables:
