@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from connect_py.app.services.process import child_pids, wait_until
+from connect_py.app.services.process import child_pids, is_running, wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import JOURNAL
 from connect_py.app.verify.history.records import History, Op, Promise
@@ -148,11 +148,3 @@ def await_history(
 def reads(history: History) -> list[str | None]:
     """Keys of the rows that snapshots have read."""
     return [event.key for event in history.events if event.op is Op.READ]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

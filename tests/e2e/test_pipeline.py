@@ -16,7 +16,7 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
+from connect_py.app.services.process import command_of, wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from spark_sink.spark.jars import SINK_JARS, cached, resolve
 from tests.fix_browser import MISSING, Page
@@ -235,4 +235,4 @@ def test_a_sink_that_is_killed_while_rows_change_applies_each_change_once(
 
 def task_processes(worker: Worker, connector: str) -> list[int]:
     """The process of one connector's task: its command line ends with the task's name."""
-    return [pid for pid in worker.children() if f"{connector}-0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+    return [pid for pid in worker.children() if f"{connector}-0" in command_of(pid)]

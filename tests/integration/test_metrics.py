@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import free_port, wait_until
+from connect_py.app.services.process import command_of, free_port, wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
@@ -149,7 +149,7 @@ def test_the_figures_of_a_killed_task_vanish_and_its_successor_begins_anew(worke
         scrape.until(3, name, connector=tag)
         wait_until(lambda: len(kafka.read(worker.topic("offset"))) > 0, 60, "the offset to be stored")
         started = scrape("kafka_connect_worker_metrics_task_startup_success_total")
-        (task,) = [pid for pid in worker.children() if f"{tag}-0" in Path(f"/proc/{pid}/cmdline").read_text()]
+        (task,) = [pid for pid in worker.children() if any(f"{tag}-0" in word for word in command_of(pid))]
         os.kill(task, signal.SIGKILL)
         wait_until(lambda: scrape(name, connector=tag) in (None, 0), 60, "the dead task's figures to vanish")
         worker.wait_for(tag, "RUNNING")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.process import free_port, wait_until
+from connect_py.app.services.process import free_port, is_running, wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 from tests.waiting import let_time_pass
@@ -50,13 +50,6 @@ def await_position(worker: Worker, name: str, position: int) -> None:
     wait_until(lambda: [entry["offset"]["position"] for entry in offsets(worker, name)] == [position], 60, f"position {position}")
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def test_a_worker_that_is_killed_leaves_no_process_and_goes_on_where_it_was(
     make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
 ) -> None:
@@ -67,7 +60,7 @@ def test_a_worker_that_is_killed_leaves_no_process_and_goes_on_where_it_was(
     orphans = worker.children()
     assert orphans
     worker.kill()
-    wait_until(lambda: not any(map(is_alive, orphans)), 60, "the end of the tasks")
+    wait_until(lambda: not any(map(is_running, orphans)), 60, "the end of the tasks")
     with lines.open("a") as file:
         file.write("three\n")
     worker.restart()

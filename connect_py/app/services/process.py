@@ -129,6 +129,22 @@ def _living_parents() -> dict[int, int]:
     return parents
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process lives; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:  # it may also end between the opening of the file and the reading
+        return False
+
+
+def command_of(pid: int) -> list[str]:
+    """Return the words of a process's command line; none of one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time that a process has used, its children's not counted."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -15,7 +15,7 @@ from typing import Any
 
 import connect_py
 from connect_py.app.services.kafka import QUICK_START
-from connect_py.app.services.process import Service, ServiceError, child_pids, free_port, wait_until
+from connect_py.app.services.process import Service, ServiceError, child_pids, command_of, free_port, wait_until
 from connect_py.host.facts import FACTS_PROCESS
 from connect_py.task.fork_server import FORK_SERVER
 
@@ -196,9 +196,9 @@ class Worker:
     def children(self) -> list[int]:
         """Return the ids of the processes that run tasks: children of the worker, or of the server that it has them forked from."""
         found = child_pids(self.pid)
-        servers = [pid for pid in found if _has_in_command(pid, FORK_SERVER)]
+        servers = [pid for pid in found if any(FORK_SERVER in word for word in command_of(pid))]
         children = {*found, *(task for server in servers for task in child_pids(server))} - {*servers}
-        return sorted(pid for pid in children if not _has_in_command(pid, FACTS_PROCESS))
+        return sorted(pid for pid in children if not any(FACTS_PROCESS in word for word in command_of(pid)))
 
     def stop(self) -> None:
         """Ask the worker to end (SIGTERM) and wait."""
@@ -220,10 +220,3 @@ def _message(content: bytes) -> str:
         return str(json.loads(content)["message"])
     except (ValueError, KeyError, TypeError):
         return content.decode(errors="replace")
-
-
-def _has_in_command(pid: int, text: str) -> bool:
-    try:
-        return text.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False

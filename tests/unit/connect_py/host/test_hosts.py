@@ -17,6 +17,7 @@ import orjson
 import pytest
 
 from connect_py.api.storage import Status
+from connect_py.app.services.process import is_running
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.errors import RetriableError
 from connect_py.herder.thread import HerderThread
@@ -69,13 +70,6 @@ TASK = textwrap.dedent(
 
 def eventually(probe: Callable[[], Any], seconds: float = 10) -> Any:
     return waiting.eventually(probe, "such state", seconds, pause=0.01)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture
@@ -170,7 +164,7 @@ def test_a_wanted_task_runs_and_an_unwanted_one_ends_and_is_forgotten(hosted: Ho
     hosted.want(0)
     hosted.await_state(None, 1)
     assert hosted.state(0) == "RUNNING"
-    assert sum(is_alive(process.pid) for process in hosted.processes) == 1
+    assert sum(is_running(process.pid) for process in hosted.processes) == 1
 
 
 def test_a_source_that_is_held_back_can_be_given_up(hosted: Hosted) -> None:
@@ -189,7 +183,7 @@ def test_a_worker_that_lost_its_work_kills_its_sources_ends_its_sinks_and_report
     hosted.await_state("RUNNING", 1)
     reported = list(hosted.statuses.reported)
     hosted.thread.call(hosted.host.abandon)
-    eventually(lambda: not any(is_alive(process.pid) for process in hosted.processes))
+    eventually(lambda: not any(is_running(process.pid) for process in hosted.processes))
     eventually(lambda: not hosted.thread.call(lambda: hosted.host.is_hosting("c")))
     ends = [event.code for event in hosted.messages if isinstance(event, Exited)]
     assert sorted(ends) == [-signal.SIGKILL, 0]
@@ -207,7 +201,7 @@ def test_a_task_that_another_worker_may_be_given_ends_and_is_reported_unassigned
     hosted.thread.call(lambda: hosted.host.give_up([("c", 1), ("c", 7)]))
     eventually(lambda: hosted.thread.call(lambda: hosted.host.have_ended([("c", 1)])))
     assert hosted.statuses.reported[-1] == ("c", 1, "UNASSIGNED")
-    assert sum(is_alive(process.pid) for process in hosted.processes) == 1 and hosted.state(0) == "RUNNING"
+    assert sum(is_running(process.pid) for process in hosted.processes) == 1 and hosted.state(0) == "RUNNING"
 
 
 def test_a_task_that_is_suspended_ends_silently_and_starts_again_when_it_is_wanted(hosted: Hosted) -> None:
@@ -238,7 +232,7 @@ def test_a_new_incarnation_starts_only_after_the_old_process_is_gone(hosted: Hos
     hosted.await_state("RUNNING")
     hosted.want(0, incarnation=2)
     eventually(lambda: len(hosted.processes) == 2)
-    assert not is_alive(hosted.processes[0].pid)
+    assert not is_running(hosted.processes[0].pid)
     assert hosted.messages[1] == {"type": "stopped"}
     hosted.await_state("RUNNING")
 
@@ -249,7 +243,7 @@ def test_the_same_incarnation_is_left_alone(hosted: Hosted) -> None:
     hosted.want(0)
     hosted.thread.call(lambda: None)
     assert len(hosted.processes) == 1
-    assert is_alive(hosted.processes[0].pid)
+    assert is_running(hosted.processes[0].pid)
 
 
 def test_pause_and_resume_reach_running_and_new_tasks(hosted: Hosted) -> None:
@@ -297,11 +291,11 @@ def test_a_task_that_does_not_stop_in_time_is_killed_with_its_children(hosted: H
     hosted.want(0, deaf=True, child=True)
     hosted.await_state("RUNNING")
     child = hosted.messages[0]["pid"]
-    assert is_alive(child)
+    assert is_running(child)
     hosted.want()
     hosted.await_state(None)
-    assert not is_alive(hosted.processes[0].pid)
-    eventually(lambda: not is_alive(child))
+    assert not is_running(hosted.processes[0].pid)
+    eventually(lambda: not is_running(child))
 
 
 def test_closing_reports_unassigned_but_leaves_a_failure_visible(hosted: Hosted) -> None:
@@ -431,7 +425,7 @@ def test_a_task_whose_last_message_is_torn_or_no_message_is_over(then: str, dies
     process = TaskProcess(lambda: spawn([sys.executable, "-c", TORN]), {"then": then, "dies": dies}, events.append)
     end = eventually(lambda: events and isinstance(events[-1], Exited) and events[-1], 15)
     assert (events[:-1], end.code) == ([{"type": "state", "state": "RUNNING"}], -signal.SIGKILL)
-    assert not is_alive(process.pid)
+    assert not is_running(process.pid)
 
 
 def test_a_task_that_dies_within_a_message_is_started_again(hosted: Hosted, tmp_path: Path) -> None:
