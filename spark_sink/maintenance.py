@@ -79,20 +79,19 @@ class Maintenance:
         """Take a signal ``compact``; `done` is called when each of its tables has had its turn. Raises ConfigError: it is refused."""
         if signal["type"] != COMPACT:
             raise ConfigError(f"There is no signal of the type '{signal['type']}' for this connector; it takes '{COMPACT}'.")
-        if unknown := sorted(signal["data"].keys() - {"tables"}):
-            raise ConfigError(f"The signal '{COMPACT}' has no {', '.join(unknown)}; it takes tables, a list of names.")
+        if other := sorted(signal["data"].keys() - {"tables"}):
+            raise ConfigError(f"The signal '{COMPACT}' has no {', '.join(other)}; it takes tables, a list of names.")
         patterns = signal["data"].get("tables")
         if patterns is not None and not (isinstance(patterns, list) and patterns and all(isinstance(each, str) for each in patterns)):
             raise ConfigError('tables must be a list of names of tables, such as ["inventory.customers"]. Leave it out to mean all tables.')
         request = _Request(signal["id"], patterns or [".*"], done)
-        if self._knows_tables and (unknown := [each for each in request.patterns if not self._matching(each)]):
+        unknown = [each for each in request.patterns if not self._matching(each)]
+        if self._knows_tables and unknown:
             shown = ", ".join(sorted(self._tables)[:_NAMED]) + (", …" if len(self._tables) > _NAMED else "")
             raise ConfigError(
                 f"This sink has no table {', '.join(unknown)}; nothing was compacted. "
                 f"Tables that it reads or has written since its start: {shown or 'none'}."
             )
-        for pattern in request.patterns:
-            self._matching(pattern)
         self._requests.append(request)
 
     def run(self, tables: Tables) -> TableName | None:

@@ -181,7 +181,7 @@ def serve(
     start: Mapping[str, Any],
     commands: BinaryIO,
     plugins: Plugins,
-    resolve: Callable[[Mapping[str, str], type], Mapping[str, str]],
+    resolve: Callable[[Mapping[str, str]], Mapping[str, str]],
     report: Callable[[Mapping[str, Any]], None],
     describe: Callable[[Exception], str],
 ) -> None:
@@ -195,7 +195,7 @@ def serve(
 
     def make(java_class: str, config: Mapping[str, str]) -> SourceFactsReader | None:
         made: Any = plugins.load(java_class)
-        reader: SourceFactsReader | None = made().facts_reader(resolve(config, made))
+        reader: SourceFactsReader | None = made().facts_reader(resolve(config))
         return reader
 
     reading = FactsReading(make, report, describe, start["interval"])

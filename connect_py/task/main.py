@@ -176,8 +176,7 @@ def _read_facts(start: Mapping[str, Any], commands: BinaryIO, channel: WorkerCha
 
     plugins = Plugins.from_message(start["plugins"])
     permit(start["worker"])
-    resolve = _resolving(start["worker"], plugins, formatter)
-    serve(start, commands, plugins, lambda config, connector: resolve(config), channel.report, _describing(formatter))
+    serve(start, commands, plugins, _resolving(start["worker"], plugins, formatter), channel.report, _describing(formatter))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,6 @@ log = logging.getLogger(__name__)
 
 #: How long a transaction that the log has may take until other sessions see it; one that waits for a replica may take long.
 _VISIBLE_SECONDS = 10.0
-_LONGEST_LOOK_SECONDS = 0.1
 
 
 class Visibility:
@@ -22,27 +20,22 @@ class Visibility:
     transaction, or none.
 
     Args:
-        sees: asks a session whether it sees a transaction. Raises ConnectError.
+        await_shown: waits for so many seconds at most; returns whether other sessions see the transaction. Raises ConnectError.
     """
 
-    def __init__(self, sees: Callable[[Any], bool]) -> None:
-        self._sees = sees
+    def __init__(self, await_shown: Callable[[Any, float], bool]) -> None:
+        self._await_shown = await_shown
         self._seen: Any = None
 
     def wait_for(self, transaction: object) -> None:
         """Return when a transaction is seen, or does not show in time."""
         if transaction == self._seen:
             return
-        deadline, pause = time.monotonic() + _VISIBLE_SECONDS, 0.001
-        while not self._sees(transaction):
-            if time.monotonic() > deadline:
-                log.warning(
-                    "Transaction %s is in the log, and other sessions have not seen it for %.0f s: does its commit wait for a replica that "
-                    "is gone? Values that its rows lack are read from the table as it is",
-                    transaction,
-                    _VISIBLE_SECONDS,
-                )
-                break
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
+        if not self._await_shown(transaction, _VISIBLE_SECONDS):
+            log.warning(
+                "Transaction %s is in the log, and other sessions have not seen it for %.0f s: does its commit wait for a replica that "
+                "is gone? Values that its rows lack are read from the table as it is",
+                transaction,
+                _VISIBLE_SECONDS,
+            )
         self._seen = transaction

@@ -28,7 +28,7 @@ from connectors.postgres.errors import ServerError, class_of
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.server.catalog import TypeInfo, make_column
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
-from connectors.postgres.server.visibility import not_visible
+from connectors.postgres.server.visibility import await_visible
 from connectors.postgres.types.columns import PgColumn, column_plan, holds_characters, length_and_scale, root_type, shown_type_name
 from connectors.postgres.types.defaults import literal_of
 
@@ -47,7 +47,7 @@ class Reselector:
         self._options = options
         self._general = general
         self._transaction = transaction
-        self._visibility = Visibility(self._sees)
+        self._visibility = Visibility(lambda xid, seconds: await_visible(general(), (xid,), seconds))
 
     def filler(self, table: TableId, columns: Sequence[ColumnPlan], key: Sequence[str], event_key: Sequence[str]) -> Fill | None:
         names = [quote_name(plan.name) for plan in columns]
@@ -67,9 +67,6 @@ class Reselector:
                 raise NotReadError(str(error)) from error
 
         return self._options.filler(str(table), columns, key, event_key, read)
-
-    def _sees(self, xid: int) -> bool:
-        return not not_visible(self._general(), (xid,))
 
 
 @dataclass(frozen=True, slots=True)

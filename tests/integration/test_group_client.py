@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
@@ -66,6 +66,13 @@ def join(client: KafkaGroupClient, seconds: float = 60) -> bytes:
     raise AssertionError("no round")
 
 
+def knock(pool: ThreadPoolExecutor, comer: KafkaGroupClient, member: KafkaGroupClient) -> Future[bytes]:
+    """Have a client join; returns when the member has heard of it."""
+    joining = pool.submit(join, comer)
+    eventually(lambda: member.serve() or member.needs_join, "news")
+    return joining
+
+
 def test_members_join_and_learn_by_their_heartbeats_of_those_who_come_and_go(make: Make) -> None:
     first = make("a")
     assert first.needs_join and first.heard == float("-inf")
@@ -73,8 +80,7 @@ def test_members_join_and_learn_by_their_heartbeats_of_those_who_come_and_go(mak
     assert not first.needs_join and time.monotonic() - first.heard < 5
     second = make("b")
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(join, second)
-        eventually(lambda: first.serve() or first.needs_join, "news")
+        other = knock(pool, second, first)
         assert join(first) == b"a b"
         assert other.result() == b"a b"
     second.leave("enough", 5)
@@ -87,8 +93,7 @@ def test_a_member_that_waits_for_others_shows_the_group_that_it_lives(make: Make
     first, second = make("a"), make("b")
     assert join(first) == b"a"
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(join, second)
-        eventually(lambda: first.serve() or first.needs_join, "news")
+        other = knock(pool, second, first)
         join(first)
         other.result()
         first.rejoin()
@@ -107,8 +112,7 @@ def test_a_round_that_ends_between_two_calls_is_not_repeated(make: Make) -> None
     first, second = make("a"), make("b")
     assert join(first) == b"a"
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(join, second)
-        eventually(lambda: first.serve() or first.needs_join, "news")
+        other = knock(pool, second, first)
         assert first.join(0.001) is None
         assert other.result() == b"a b"
     let_time_pass(0.5, "the first member's answer comes while nobody waits for it")

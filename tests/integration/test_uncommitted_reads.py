@@ -28,16 +28,25 @@ NAMELESS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 
 
 @pytest.fixture
-def mysql(tmp_path: Path) -> Iterator[MySqlServer]:
-    """A server whose commits wait for a replica once `rpl_semi_sync_source_enabled` is on."""
-    semisync = ("--plugin-load-add=semisync_source.so", f"--rpl-semi-sync-source-timeout={int(COMMIT_SECONDS * 1000)}")
-    server = MySqlServer(tmp_path / "semisync", *semisync)
-    yield server
-    server.stop()
+def slow(tmp_path: Path) -> Iterator[Callable[..., MySqlServer]]:
+    """Makes a server with a row, whose commits wait for a time once they are in the log, from when `rpl_semi_sync_source_enabled` is on."""
+    made: list[MySqlServer] = []
+
+    def make(*options: str, seconds: float = COMMIT_SECONDS) -> MySqlServer:
+        semisync = ("--plugin-load-add=semisync_source.so", f"--rpl-semi-sync-source-timeout={int(seconds * 1000)}")
+        server = MySqlServer(tmp_path / "slow", *semisync, *options)
+        made.append(server)
+        table = "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))"
+        run(server, "CREATE DATABASE late", table, "INSERT INTO late.t VALUES (1, 'old')")
+        return server
+
+    yield make
+    for server in made:
+        server.stop()
 
 
-def test_mysql_is_asked_for_a_row_when_its_transaction_shows(mysql: MySqlServer, kafka: Kafka) -> None:
-    run(mysql, "CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO late.t VALUES (1, 'old')")
+def test_mysql_is_asked_for_a_row_when_its_transaction_shows(slow: Callable[..., MySqlServer], kafka: Kafka) -> None:
+    mysql = slow()
     with binlog_task.DirectTask(binlog_task.task_config(mysql, kafka, "late", **RESELECT)) as task:
         task.poll_until(lambda: task.rows("t"))
         run(mysql, "SET GLOBAL rpl_semi_sync_source_enabled = ON")
@@ -51,25 +60,6 @@ def test_mysql_is_asked_for_a_row_when_its_transaction_shows(mysql: MySqlServer,
         task.poll_until(lambda: len(task.rows("t")) == 4)
         writing.join()
     assert [(op, row["id"], row["v"]) for op, row in task.rows("t")[1:]] == [("u", 1, None), ("c", 2, "now"), ("u", 2, "now")]
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> Iterator[Callable[..., MySqlServer]]:
-    """Makes a server whose commits wait for 0.9 s once they are in the log."""
-    made: list[MySqlServer] = []
-
-    def make(*options: str) -> MySqlServer:
-        semisync = ("--plugin-load-add=semisync_source.so", "--rpl-semi-sync-source-timeout=900")
-        server = MySqlServer(tmp_path / "slow", *semisync, *options)
-        made.append(server)
-        run(
-            server, "CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO late.t VALUES (1, 'old')"
-        )
-        return server
-
-    yield make
-    for server in made:
-        server.stop()
 
 
 def update_within_the_log(server: MySqlServer) -> threading.Thread:
@@ -87,7 +77,7 @@ def last_value(task: binlog_task.DirectTask) -> str:
 
 
 def test_a_snapshot_without_locks_or_gtids_has_what_was_in_the_log_before_it(slow: Callable[..., MySqlServer], kafka: Kafka) -> None:
-    server = slow(*NAMELESS)
+    server = slow(*NAMELESS, seconds=0.9)
     config = binlog_task.task_config(server, kafka, "late", **{"snapshot.locking.mode": "none"})
     writing = update_within_the_log(server)
     with binlog_task.DirectTask(config) as task:
@@ -101,7 +91,7 @@ def test_a_snapshot_without_locks_or_gtids_has_what_was_in_the_log_before_it(slo
 def test_the_rest_of_a_snapshot_without_locks_is_not_older_than_what_the_stream_has_shown(
     slow: Callable[..., MySqlServer], kafka: Kafka
 ) -> None:
-    server = slow(*NAMELESS)
+    server = slow(*NAMELESS, seconds=0.9)
     numbers = "WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 9000) SELECT i FROM n"
     run(
         server,
@@ -133,8 +123,8 @@ def _standby(server: PostgresServer) -> str:
         return str(connection.execute("SHOW synchronous_standby_names").fetchall()[0][0])
 
 
-def test_a_blocking_snapshot_of_mysql_waits_for_what_the_stream_has_shown(mysql: MySqlServer, kafka: Kafka) -> None:
-    run(mysql, "CREATE DATABASE late", "CREATE TABLE late.t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO late.t VALUES (1, 'old')")
+def test_a_blocking_snapshot_of_mysql_waits_for_what_the_stream_has_shown(slow: Callable[..., MySqlServer], kafka: Kafka) -> None:
+    mysql = slow()
     with binlog_task.DirectTask(binlog_task.task_config(mysql, kafka, "late")) as task:
         task.poll_until(lambda: task.rows("t"))
         run(mysql, "SET GLOBAL rpl_semi_sync_source_enabled = ON")

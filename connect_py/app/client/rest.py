@@ -224,7 +224,7 @@ class ConnectClient:
         return str(self._own(name, "signals", {"type": kind, "data": dict(data)})["id"])
 
     def notifications(self, name: str, since: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return a connector's notifications, oldest first; with `since`, those behind that ``sequence``. Raises as `send_signal`."""
+        """Return a connector's notifications, oldest first; with `since`, those after that ``sequence``. Raises as `send_signal`."""
         query = "notifications?limit=1000" + (f"&since={since}" if since is not None else "")
         found: Sequence[Mapping[str, Any]] = self._own(name, query)["notifications"]
         return found

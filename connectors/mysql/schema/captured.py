@@ -30,7 +30,8 @@ from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import JDBC, MyColumn, MyTable, quote_name
 from connectors.mysql.position.offset import LoggedTransaction
 from connectors.mysql.position.source_info import SourceBlock, block_schema
-from connectors.mysql.server.connection import Connection, quote_literal
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection
 from connectors.mysql.types.columns import column_plan, is_text, meaning_of, selected
 from connectors.mysql.types.keys import chunk_key
 
@@ -55,7 +56,7 @@ class Reselector:
         self._options = options
         self._general = general
         self._transaction = transaction
-        self._visibility = Visibility(self._sees)
+        self._visibility = Visibility(lambda gtid, seconds: queries.await_executed(general(), gtid, seconds))
         self._waited_for: LoggedTransaction | None = None
 
     def filler(
@@ -99,9 +100,6 @@ class Reselector:
             return rows
         time.sleep(_COMMIT_SECONDS)
         return self._general().query(statement)
-
-    def _sees(self, gtid: str) -> bool:
-        return self._general().texts(f"SELECT GTID_SUBSET({quote_literal(gtid)}, @@GLOBAL.gtid_executed)")[0][0] == "1"
 
 
 def _equal(column: MyColumn, text: str) -> str:

@@ -198,6 +198,12 @@ def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
     return MariadbGtidSet.parse(gtids_at(connection, files[0][0], _FIRST_EVENT))
 
 
+def await_executed(connection: Connection, gtids: str, seconds: float) -> bool:
+    """Wait until transactions of MySQL have ended, and so show in tables, for a time at most. Returns whether they have. Raises
+    ServerError."""
+    return connection.texts(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({quote_literal(gtids)}, {seconds})")[0][0] == "0"
+
+
 def resumes_by_gtids(connection: Connection, config: MySqlConfig) -> bool:
     """Return whether streaming begins after the transactions that have ended, and not at a position of the log, which has some that have
     not. Raises ServerError."""

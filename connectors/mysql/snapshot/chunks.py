@@ -39,6 +39,7 @@ from connectors.mysql.position.gtid import GtidSet
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.structure import StructureCheck
+from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, Row, quote_literal
 from connectors.mysql.server.locks import retry_altered_table
 from connectors.mysql.server.queries import row_estimates
@@ -232,11 +233,8 @@ class MySqlChunks:
         if shown is None:
             return
         new = shown.minus(self._visible)
-        if new:
-            text = quote_literal(str(new))
-            ((late,),) = self._general().texts(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({text}, {VISIBLE_WAIT_SECONDS})")
-            if late != "0":
-                raise BusyError("a transaction that the stream has shown is not yet visible (a synchronous replica is slow?)")
+        if new and not queries.await_executed(self._general(), str(new), VISIBLE_WAIT_SECONDS):
+            raise BusyError("a transaction that the stream has shown is not yet visible (a synchronous replica is slow?)")
         self._visible = shown
 
 

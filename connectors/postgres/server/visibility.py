@@ -6,18 +6,28 @@ later: the commit of a session with `synchronous_commit` waits in between for a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 
 from connectors.postgres.server.connection import Connection
 
+_PAUSE_SECONDS = 0.01
 
-def not_visible(connection: Connection, xids: Iterable[int]) -> set[int]:
-    """Return those of these committed transactions that a new statement does not see. Raises ServerError.
+
+def await_visible(connection: Connection, xids: Collection[int], seconds: float, while_waiting: Callable[[], None] = lambda: None) -> bool:
+    """Wait until a new statement sees these committed transactions, for a time at most. Returns whether it does. Raises ServerError.
 
     Args:
         xids: 32 bits each, as the log has them.
+        while_waiting: called again and again.
     """
-    return unseen(str(connection.query("SELECT txid_current_snapshot()::text")[0][0]), xids)
+    deadline = time.monotonic() + seconds
+    while unseen(str(connection.query("SELECT txid_current_snapshot()::text")[0][0]), xids):
+        if time.monotonic() > deadline:
+            return False
+        while_waiting()
+        time.sleep(_PAUSE_SECONDS)
+    return True
 
 
 def unseen(snapshot: str, xids: Iterable[int]) -> set[int]:

@@ -39,7 +39,7 @@ from connectors.postgres.encode.tuples import read_copy_line
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.server import catalog
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
-from connectors.postgres.server.visibility import not_visible
+from connectors.postgres.server.visibility import await_visible
 from connectors.postgres.tables import CapturedTable, TableFactory
 from connectors.postgres.types.base import PgColumn
 
@@ -236,13 +236,8 @@ class PostgresChunks:
 
     def await_streamed(self, connection: Connection) -> None:
         """Wait until all streamed transactions are visible. Raises BusyError when it takes long."""
-        streamed = self._streamed()
-        deadline = time.monotonic() + VISIBLE_WAIT_SECONDS
-        while not_visible(connection, streamed):
-            if time.monotonic() > deadline:
-                raise BusyError("a transaction that the stream has shown is not yet visible (a synchronous standby is slow?)")
-            self._while_waiting()
-            time.sleep(0.01)
+        if not await_visible(connection, self._streamed(), VISIBLE_WAIT_SECONDS, self._while_waiting):
+            raise BusyError("a transaction that the stream has shown is not yet visible (a synchronous standby is slow?)")
 
     def _chunk(
         self, table: CapturedTable, key: Sequence[PgColumn], shown: Sequence[str], hidden: Sequence[str], lines: list[bytes]
