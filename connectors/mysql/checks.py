@@ -318,6 +318,17 @@ def log_findings(facts: Facts, wanted: Wanted) -> Iterator[Finding]:
             Person.DBA,
             advice="Set log_replica_updates=ON (log_slave_updates in older versions) in the server's configuration file, and restart it.",
         )
+    if facts.signal is not None and facts.variable("binlog_order_commits") == "OFF" and facts.variable("gtid_mode") != "ON":
+        yield Finding(
+            "mysql.binlog_order_commits",
+            "Transactions may show in another order than the log has them (binlog_order_commits=OFF), and they have no GTIDs "
+            "by which the connector could wait for them.",
+            "An incremental snapshot may read a row as it was before a change that the log has already: the topic keeps the old row.",
+            Person.DBA,
+            "a user with SYSTEM_VARIABLES_ADMIN, or SUPER",
+            (facts.set_global("binlog_order_commits", "ON"),),
+            severity="risk",
+        )
     yield from _expiry_findings(facts)
     own = facts.variable("server_id")
     if own == str(wanted.server_id) or wanted.server_id in facts.replica_ids:

@@ -237,8 +237,9 @@ def test_servers_without_log_or_gtids_are_found() -> None:
     grants = Grants.parse(["GRANT ALL PRIVILEGES ON *.* TO `app`@`%`"])
     usual = {"log_bin": "ON", "binlog_format": "ROW", "server_id": "7", "gtid_mode": "ON", "log_replica_updates": "ON"}
 
-    def found(wanted: Wanted, *, is_replica: bool = False, **variables: str) -> list[str]:
-        facts = Facts("'app'@'%'", False, "8.4.0", usual | variables, grants, is_replica=is_replica, invisible=[])
+    def found(wanted: Wanted, *, is_replica: bool = False, signals: bool = False, **variables: str) -> list[str]:
+        signal = (TableId("shop", "signals"), 3) if signals else None
+        facts = Facts("'app'@'%'", False, "8.4.0", usual | variables, grants, is_replica=is_replica, signal=signal)
         return [finding.check for finding in all_findings(facts, wanted) if finding.check != "mysql.tables.none"]
 
     assert found(Wanted(8)) == []
@@ -248,6 +249,9 @@ def test_servers_without_log_or_gtids_are_found() -> None:
     assert found(Wanted(8), is_replica=True, log_replica_updates="OFF") == ["mysql.log_replica_updates"]
     assert found(Wanted(7)) == ["mysql.server_id"]
     assert found(Wanted(8, accepts_minimal=True), binlog_row_image="MINIMAL") == []
+    assert found(Wanted(8), signals=True, binlog_order_commits="OFF") == []
+    assert found(Wanted(8), binlog_order_commits="OFF", gtid_mode="OFF") == []
+    assert found(Wanted(8), signals=True, binlog_order_commits="OFF", gtid_mode="OFF") == ["mysql.binlog_order_commits"]
 
 
 @pytest.mark.parametrize(
