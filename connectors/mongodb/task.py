@@ -212,10 +212,9 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
     def _log_position(self) -> Mapping[str, int]:
         if self._stream is None:
             return {}
-        last, idle = self._stream.offset, self._stream.idle_offset
-        at = idle.token.time if idle is not None and idle.token is not None else None
-        seconds = at[0] if at is not None else last.seconds
-        return {"position": seconds} if seconds > 0 else {}
+        idle = self._stream.idle_offset
+        at = (idle.time if idle is not None else None) or self._stream.offset.time
+        return {} if at is None else {"position": at[0]}
 
     def _close_connections(self) -> None:
         if self._stream is not None:

@@ -153,6 +153,12 @@ class MongoOffset:
         return {**fields, **self.more}
 
     @property
+    def time(self) -> tuple[int, int] | None:
+        """Seconds and increment of the cluster time up to which the stream was read; None where that is not known."""
+        of_token = None if self.token is None else self.token.time
+        return of_token or ((self.seconds, max(self.increment, 0)) if self.seconds > 0 else None)
+
+    @property
     def is_empty(self) -> bool:
         """Whether it holds no position."""
         return self.token is None and self.seconds <= 0

@@ -13,8 +13,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pymongo.errors as driver
+from bson import json_util
 from bson.errors import BSONError
-from pymongo import MongoClient
+from bson.timestamp import Timestamp
+from pymongo import MongoClient, ReadPreference
+from pymongo.client_session import ClientSession
 from pymongo.errors import ConfigurationError, InvalidURI
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
@@ -154,6 +157,53 @@ def hello(client: Client, database: str = "admin") -> dict[str, Any]:
     """Return what the server says of itself. Raises ServerError."""
     with translated("Unable to connect"):
         return client[database].command("hello")
+
+
+@contextmanager
+def session_at(client: Client, time: tuple[int, int] | None) -> Iterator[ClientSession]:
+    """Yield a session in which a member that is asked waits until it has what the deployment had at a time.
+
+    The change stream of one member may be ahead of another one, which a connection string with `readPreference` may choose for the next
+    read. The primary alone has everything that any stream shows: where only it is asked, nobody needs to wait.
+
+    Args:
+        time: seconds and increment of a cluster time that the client has seen; None for any time.
+    """
+    waits = time is not None and _asks_others(client)
+    with client.start_session(causal_consistency=waits) as session:
+        if waits and time is not None:
+            session.advance_operation_time(Timestamp(*time))
+        yield session
+
+
+def cluster_time(client: Client) -> str | None:
+    """Return the newest cluster time that a client has seen, for `adopt_cluster_time`; None where only the primary is asked.
+
+    Raises:
+        ServerError: the server cannot be asked.
+    """
+    if not _asks_others(client):
+        return None
+    with translated("Cannot read the server's time"), client.start_session() as session:
+        client.admin.command("ping", read_preference=client.read_preference, session=session)
+        return None if session.cluster_time is None else json_util.dumps(session.cluster_time)
+
+
+def adopt_cluster_time(client: Client, text: str | None) -> None:
+    """Let a new client know what another one has seen: a member refuses to wait for a time of which neither it nor the client has heard.
+
+    Raises:
+        ServerError: the server cannot be asked.
+    """
+    if text is None:
+        return
+    with translated("Cannot tell the server the time"), client.start_session() as session:
+        session.advance_cluster_time(json_util.loads(text))
+        client.admin.command("ping", read_preference=client.read_preference, session=session)
+
+
+def _asks_others(client: Client) -> bool:
+    return client.read_preference != ReadPreference.PRIMARY
 
 
 def captured_namespaces(client: Client, config: MongoConfig) -> list[str]:

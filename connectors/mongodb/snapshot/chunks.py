@@ -5,7 +5,7 @@ all types of ids.
 
 Incremental snapshot (`MongoChunks`). A chunk must not be older than what the stream has shown. The stream shows what a majority of the
 members has; a member that is asked for a chunk could lag behind it, where the connection string prefers secondaries. So chunks are read in
-a causally consistent session that knows the time of the last event that was shown: the member waits until it has reached it.
+a session that knows the time of the last event that was shown (`session_at`): the member waits until it has reached it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import bson
-from bson.timestamp import Timestamp
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
@@ -29,7 +28,7 @@ from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
-from connectors.mongodb.server.connection import Client, captured_namespaces, translated
+from connectors.mongodb.server.connection import Client, captured_namespaces, session_at, translated
 from connectors.mongodb.snapshot.queries import Bound, Query, from_stored, parse_query, ranges, text_of, to_stored
 from connectors.mongodb.snapshot.rows import range_queries, split_batch
 from connectors.mongodb.values.documents import RAW, Documents
@@ -115,10 +114,7 @@ class MongoChunks:
             )
         client = self._client()
         database, collection = split_namespace(wanted.id)
-        position = self._position()
-        with translated(f"Cannot read a chunk of {wanted.id}"), client.start_session(causal_consistency=True) as session:
-            if position.seconds > 0:
-                session.advance_operation_time(Timestamp(position.seconds, max(position.increment, 0)))
+        with translated(f"Cannot read a chunk of {wanted.id}"), session_at(client, self._position().time) as session:
             cursor = client[database][collection].find_raw_batches(
                 query, projection, sort=[("_id", -1 if descending else 1)], limit=limit, batch_size=limit, session=session
             )

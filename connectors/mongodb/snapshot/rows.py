@@ -11,7 +11,7 @@ from connectors.engine.snapshot.initial.progress import WHOLE, KeyRange
 from connectors.engine.snapshot.initial.run import Encode, Marker
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import Collection
-from connectors.mongodb.server.connection import Client, translated
+from connectors.mongodb.server.connection import Client, session_at, translated
 from connectors.mongodb.snapshot.queries import Bound, Query, id_of, ranges
 from connectors.mongodb.values.documents import Documents
 
@@ -46,20 +46,23 @@ def encoder(documents: Documents, collection: Collection, seconds: int, incremen
     return encode
 
 
-def collection_rows(client: Client, namespace: str, wanted: Sequence[tuple[Query, bool]], *, batch_size: int) -> Iterator[list[bytes]]:
+def collection_rows(
+    client: Client, namespace: str, wanted: Sequence[tuple[Query, bool]], *, since: tuple[int, int] | None, batch_size: int
+) -> Iterator[list[bytes]]:
     """Yield the documents of some queries, one query after the other, as many as the server's answers hold.
 
     Args:
         wanted: what `range_queries` returns.
+        since: the time of the stream that follows; what came before is read (`session_at`).
         batch_size: maximum number of documents of an answer.
 
     Raises:
         ServerError: the server refused, or it or the connection failed.
     """
     database, name = split_namespace(namespace)
-    with translated(f"Snapshotting of collection {namespace} failed"):
+    with translated(f"Snapshotting of collection {namespace} failed"), session_at(client, since) as session:
         for query, is_sorted in wanted:
             sort = [("_id", 1)] if is_sorted else None
-            for batch in client[database][name].find_raw_batches(query, batch_size=batch_size, sort=sort):
+            for batch in client[database][name].find_raw_batches(query, batch_size=batch_size, sort=sort, session=session):
                 if batch:
                     yield split_batch(batch)

@@ -22,7 +22,7 @@ from connectors.engine.snapshot.parallel.pool import ReaderPool, ReaderTable
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
-from connectors.mongodb.server.connection import Client
+from connectors.mongodb.server.connection import Client, cluster_time
 from connectors.mongodb.snapshot import worker
 from connectors.mongodb.snapshot.chunks import CollectionCuts, read_counts
 from connectors.mongodb.snapshot.queries import parse_query
@@ -126,7 +126,8 @@ class MongoSnapshot(SnapshotSource[MongoOffset]):
         namespace = chunk.table
         text = self._request.filters.get(namespace)
         condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
-        rows = collection_rows(self._client, namespace, range_queries(chunk.range, condition), batch_size=self._batch_size)
+        wanted = range_queries(chunk.range, condition)
+        rows = collection_rows(self._client, namespace, wanted, since=self._after.time, batch_size=self._batch_size)
         return rows, encoder(self._documents, self._collections.get(namespace), self._after.seconds, self._after.increment)
 
     def _reader_pool(self, readers: int) -> ReaderPool[str]:
@@ -135,7 +136,7 @@ class MongoSnapshot(SnapshotSource[MongoOffset]):
             self._reader_table,
             lambda chunk: worker.describe(chunk.table, chunk.range, self._request.filters.get(chunk.table)),
             module=worker.MODULE,
-            spec=lambda: worker.spec(self._config, self._encoding, self._after),
+            spec=lambda: worker.spec(self._config, self._encoding, self._after, cluster_time(self._client)),
             readers=readers,
         )
 

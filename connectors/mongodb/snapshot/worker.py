@@ -18,7 +18,7 @@ from connectors.engine.snapshot.parallel import worker
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig, parse_config
 from connectors.mongodb.position.offset import MongoOffset
-from connectors.mongodb.server.connection import open_client
+from connectors.mongodb.server.connection import adopt_cluster_time, open_client
 from connectors.mongodb.snapshot.queries import parse_query
 from connectors.mongodb.snapshot.rows import collection_rows, encoder, range_queries
 from connectors.mongodb.values.documents import Documents
@@ -26,9 +26,21 @@ from connectors.mongodb.values.documents import Documents
 MODULE = __name__
 
 
-def spec(config: MongoConfig, encoding: JsonEncoding, position: MongoOffset) -> dict[str, Any]:
-    """Return what a reader receives first; it holds the password."""
-    return {"config": dict(config.raw), "encoding": asdict(encoding), "seconds": position.seconds, "increment": position.increment}
+def spec(config: MongoConfig, encoding: JsonEncoding, position: MongoOffset, seen: str | None) -> dict[str, Any]:
+    """Return what a reader receives first; it holds the password.
+
+    Args:
+        position: where the stream begins that follows.
+        seen: `cluster_time` of the task's client.
+    """
+    return {
+        "config": dict(config.raw),
+        "encoding": asdict(encoding),
+        "seconds": position.seconds,
+        "increment": position.increment,
+        "since": position.time,
+        "cluster_time": seen,
+    }
 
 
 def describe(namespace: str, span: KeyRange, condition: str | None) -> dict[str, Any]:
@@ -43,7 +55,9 @@ class _Source:
         self._collections = CollectionFactory(config, encoding, ())
         self._documents = Documents(config.choice("json.serialization.mode"))
         self._client = open_client(config)
+        adopt_cluster_time(self._client, received["cluster_time"])
         self._position = received["seconds"], received["increment"]
+        self._since = None if received["since"] is None else tuple(received["since"])
         self._batch_size = config.number("snapshot.fetch.size") or config.number("max.batch.size")
 
     def open(self, chunk: Mapping[str, Any]) -> ChunkRows[bytes]:
@@ -51,7 +65,8 @@ class _Source:
         condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
         span = KeyRange(*(None if chunk[name] is None else tuple(chunk[name]) for name in ("after", "until")))
         encode = encoder(self._documents, self._collections.get(namespace), *self._position)
-        return collection_rows(self._client, namespace, range_queries(span, condition), batch_size=self._batch_size), encode
+        wanted = range_queries(span, condition)
+        return collection_rows(self._client, namespace, wanted, since=self._since, batch_size=self._batch_size), encode
 
 
 def main() -> int:
