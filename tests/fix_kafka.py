@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.process import free_port
@@ -50,6 +51,14 @@ class Kafka:
             return sum(next_offset(consumer, TopicPartition(topic, number)) for number in numbers)
         finally:
             consumer.close()
+
+
+def set_topic(bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
+    """Change settings of a topic; brokers learn of them a moment later."""
+    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
 
 
 def next_offset(consumer: Consumer, partition: TopicPartition) -> int:

@@ -10,12 +10,11 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
+
+from tests.fix_kafka import set_topic
 
 _RESOURCES = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "transactional_id": ResourceType.TRANSACTIONAL_ID}
 
@@ -39,10 +38,7 @@ def _configs(parser: argparse.ArgumentParser, words: list[str], servers: str) ->
     parser.add_argument("--add-config", required=True)
     given = parser.parse_args(words)
     changes = [each.partition("=") for each in given.add_config.split(",")]
-    entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, _, value in changes]
-    resource = ConfigResource(ConfigResource.Type.TOPIC, given.entity_name, incremental_configs=entries)
-    admin = AdminClient({"bootstrap.servers": servers or given.bootstrap_server})
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    set_topic(servers or given.bootstrap_server, given.entity_name, {name: value for name, _, value in changes})
 
 
 def _acls(parser: argparse.ArgumentParser, words: list[str], servers: str) -> None:

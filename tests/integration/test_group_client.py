@@ -8,13 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from kafka.admin import KafkaAdminClient
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.process import free_port
 from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.group_client import KafkaGroupClient
 from tests.certificates import Identity
-from tests.fix_kafka import Kafka
+from tests.fix_kafka import Kafka, set_topic
 from tests.waiting import eventually, let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
@@ -45,8 +46,8 @@ Make = Callable[..., KafkaGroupClient]
 def make(kafka: Kafka, tag: str) -> Iterator[Make]:
     made: list[KafkaGroupClient] = []
 
-    def client(word: str) -> KafkaGroupClient:
-        properties = {"bootstrap.servers": kafka.bootstrap, "client.id": f"connect-{word}"}
+    def client(word: str, more: Mapping[str, str] = {}) -> KafkaGroupClient:
+        properties = {"bootstrap.servers": kafka.bootstrap, "client.id": f"connect-{word[:20]}", **more}
         made.append(KafkaGroupClient(properties, tag, session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000))
         made[-1].connect(Handler(word), 60)
         return made[-1]
@@ -122,6 +123,36 @@ def test_a_round_that_ends_between_two_calls_is_not_repeated(make: Make) -> None
     let_time_pass(1, "a heartbeat of the second one would tell of another round")
     second.serve()
     assert not second.needs_join
+
+
+def test_members_whose_offers_exceed_a_megabyte_meet(kafka: Kafka, make: Make) -> None:
+    """The coordinator's answer to the leader holds what all offered: in a large group more than the library's own limit of 1 MB."""
+    words = [letter * 400_000 for letter in "abc"]
+    everything = b" ".join(word.encode() for word in words)
+    members = [make(word) for word in words]
+    assert join(members[0]) == words[0].encode()
+    set_topic(kafka.bootstrap, "__consumer_offsets", {"max.message.bytes": "16000000"})
+
+    def meet(client: KafkaGroupClient) -> bool:
+        try:
+            joined = client.join(0.2)
+        except RetriableError:  # the broker has not heard of its new limit
+            return False
+        return joined is not None and joined.assignment == everything
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda member: eventually(lambda: meet(member), "round of all three"), members))
+
+
+def test_no_member_is_a_static_one(kafka: Kafka, make: Make, tag: str) -> None:
+    """A broker tells the leader of a group with a static member to leave its assignment out, on which a Java worker fails."""
+    join(make("a", {"group.instance.id": "one"}))
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    try:
+        described = admin.describe_groups([tag])[tag]
+    finally:
+        admin.close()
+    assert [(member["client_id"], member["group_instance_id"]) for member in described["members"]] == [("connect-a", None)]
 
 
 def test_members_whose_processes_are_dead_are_taken_out_at_once(make: Make) -> None:

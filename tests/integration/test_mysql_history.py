@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from connect_py.app.cli import main
 from connect_py.app.services.mysql import MySqlAddress
 from tests.binlog_task import DirectTask, task_config
-from tests.fix_kafka import Kafka
+from tests.fix_kafka import Kafka, set_topic
 
 pytestmark = pytest.mark.services
 
@@ -124,10 +123,7 @@ def test_records_that_are_gone_or_none_and_a_topic_that_forgets_are_named(
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     producer.produce(topic, b"no JSON", partition=0)
     producer.flush(30)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    entry = ConfigEntry("retention.ms", "604800000", incremental_operation=AlterConfigOpType.SET)
-    for future in admin.incremental_alter_configs([ConfigResource("topic", topic, incremental_configs=[entry])]).values():
-        future.result()
+    set_topic(kafka.bootstrap, topic, {"retention.ms": "604800000"})
     deadline = time.monotonic() + 30
     shown = ""
     while "retention.ms=604800000: records can be lost" not in shown:  # brokers learn of a setting a moment later

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from bson import ObjectId
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from connect_py.app.cli import main
 from connect_py.app.services.mongo import MongoAddress
@@ -25,7 +24,7 @@ from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import digest_of, line_of_document
 from connect_py.app.verify.history.records import Change, Op
 from tests import mongo_task
-from tests.fix_kafka import Kafka
+from tests.fix_kafka import Kafka, set_topic
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
 
@@ -136,10 +135,7 @@ def test_a_topic_is_what_the_journal_says_and_a_forged_record_is_not(
     said = json.loads(output)
     assert (code, said["tables"], said["changes"], said["notes"]) == (3, [table.name], 11, [])
     assert {found["finding"] for found in said["findings"]} == {"phantom", "table"}
-    compact = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, table.topic, incremental_configs=[compact])
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.incremental_alter_configs([resource])[resource].result(20)
+    set_topic(kafka.bootstrap, table.topic, {"cleanup.policy": "compact"})
     said = json.loads(run(str(source), *settings, "--wait", "0", "--json")[1])
     assert said["notes"] == [
         f"the topic {table.topic} is compacted, so no topic was tested for changes that are lost and for missing tombstones"
