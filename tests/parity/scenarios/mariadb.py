@@ -1,5 +1,5 @@
 """MariaDB source scenarios: what MySQL's cannot say. Run with MYSQL_HOST and MYSQL_PORT of a MariaDB server and its class in MYSQL_CONNECTOR."""
-from mysql import FENCE, both_ways, execute, fence, note, payload, record_history, record_tables, sort_tables, start, topic
+from mysql import FENCE, both_ways, execute, fence, note, note_queries, record_history, record_tables, sort_tables, start, topic
 from parity import Run, scenario
 
 
@@ -57,5 +57,5 @@ def mariadb_query(run: Run):
             "DELETE FROM t WHERE id=2")
     fence(run, db, "my", "off")
     for variant in ("my", "off"):
-        note(run, f"queries of {variant}", [value and value["source"]["query"] for value in map(payload, run.read(topic(run, "t", variant)))])
+        note_queries(run, f"queries of {variant}", variant)
     record_tables(run, "t", variants=["my", "off"])

@@ -74,8 +74,9 @@ def mongo_lists(run: Run):
     for n in ("a", "b", "A", "ab", "a.c", "signals"):
         db[n].insert_one({"_id": "streamed"})
     run.settle(4)
-    run.out["notes"] = {label: {t: [run.decode(r["key"])["payload"]["id"] for r in run.read(t)] for t in sorted(run.topics(f"{label}_{run.tag}"))}
-                        for label in names}
+    for label in names:
+        run.note_settled(label, lambda label=label: {
+            t: [run.decode(r["key"])["payload"]["id"] for r in run.read(t)] for t in sorted(run.topics(f"{label}_{run.tag}"))})
 
 
 @scenario
@@ -198,8 +199,10 @@ def mongo_snapshot_options(run: Run):
     for label in ("data", "stream", "shell", "nothing", "notes"):
         run.until(lambda: any(run.decode(r["key"])["payload"]["id"] == "9" for r in run.read(f"{prefixes[label]}.items")), 20, f"{label} to stream")
     run.settle(1)
-    run.out["notes"] = {label: {t: [[run.decode(r["key"])["payload"]["id"], run.decode(r["value"])["payload"]["source"]["snapshot"]] for r in run.read(t)]
-                                for t in sorted(run.topics(f"{label}_{run.tag}"))} for label in prefixes if label != "threads"}
+    for label in prefixes.keys() - {"threads"}:
+        run.note_settled(label, lambda label=label: {
+            t: [[run.decode(r["key"])["payload"]["id"], run.decode(r["value"])["payload"]["source"]["snapshot"]] for r in run.read(t)]
+            for t in sorted(run.topics(f"{label}_{run.tag}"))})
     run.record_topics(f"n_nothing_{run.tag}", f"n_notes_{run.tag}")
 
 

@@ -283,7 +283,7 @@ def mysql_current_time_defaults(run: Run):
     record_tables(run, "old", variants=["my", "iso", "connect"])
     record_history(run, f"history_my_{run.tag}")
     for variant in ("my", "iso", "connect"):
-        note(run, f"rows of young in {variant}", len(run.read(topic(run, "young", variant))))
+        run.note_settled(f"rows of young in {variant}", lambda variant=variant: len(run.read(topic(run, "young", variant))))
 
 
 @scenario
