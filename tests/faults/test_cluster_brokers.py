@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from connect_py.app.services.kafka import KafkaBroker
-from connect_py.app.services.process import Service, is_listening, wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.brokers import Brokers
 from tests.cluster import SETTINGS, Cluster, assert_nothing_lost_and_one_owner, now_ms
 from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
+from tests.killable_broker import KillableBroker
 from tests.kills import new_dice
 from tests.waiting import eventually, let_time_pass
 
@@ -97,37 +95,18 @@ def test_the_coordinator_moves(brokers: Brokers, tmp_path: Path, tag: str, dice:
         cluster.close()
 
 
-class OneBroker:
-    """The broker of the tests' services, which can be killed and brought back with its data."""
-
-    def __init__(self, folder: Path) -> None:
-
-        broker = KafkaBroker(folder)
-        self.bootstrap, self._service = broker.bootstrap, broker.service
-        self._command = Path(f"/proc/{self._service.pid}/cmdline").read_text().split("\0")[:-1]
-
-    def restart(self, seconds: float) -> None:
-        os.kill(self._service.pid, signal.SIGKILL)
-        wait_until(lambda: not self._service.is_alive(), 20, "the broker's end")
-        self._service.kill()
-        let_time_pass(seconds, "the broker is away")
-        self._service = Service("the Kafka broker", self._command, self._service.log)
-        self._service.wait_ready(lambda: is_listening(int(self.bootstrap.rpartition(":")[2])))
-
-    def stop(self) -> None:
-        self._service.stop()
-
-
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[OneBroker]:
-    made = OneBroker(tmp_path / "broker")
+def broker(tmp_path: Path) -> Iterator[KillableBroker]:
+    made = KillableBroker(tmp_path / "broker")
     yield made
     made.stop()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("count", [pytest.param(1, id="once"), pytest.param(3, id="again-and-again", marks=pytest.mark.long)])
-def test_the_broker_is_started_again_in_a_rebalance(broker: OneBroker, tmp_path: Path, tag: str, dice: random.Random, count: int) -> None:
+def test_the_broker_is_started_again_in_a_rebalance(
+    broker: KillableBroker, tmp_path: Path, tag: str, dice: random.Random, count: int
+) -> None:
     """A worker that joins, or that leaves, has the group in a rebalance; then the broker is killed, and comes back."""
     cluster = Cluster(tmp_path, broker.bootstrap, tag, SETTINGS)
     try:
@@ -138,7 +117,9 @@ def test_the_broker_is_started_again_in_a_rebalance(broker: OneBroker, tmp_path:
             third.kill()
             third.restart()  # answers before its first round
             let_time_pass(dice.uniform(0, 0.6), "a random moment of the rebalance")
-            broker.restart(dice.choice([0.0, 2.0, 6.0]))
+            broker.kill()
+            let_time_pass(dice.choice([0.0, 2.0, 6.0]), "the broker is away")
+            broker.bring_back()
             note(Fault.KILLED_WORKER, "a group of three")
             note(Fault.KILLED_BROKER, "a group of three")
             for worker in cluster.workers:

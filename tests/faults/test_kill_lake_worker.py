@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.process import child_pids, wait_until
+from connect_py.app.demo.kills import spark_processes
+from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fault_counts import Fault, note
 from tests.faults.lake_source import Source
@@ -31,19 +32,6 @@ def metric(worker: Worker, name: str) -> float | None:
     with urllib.request.urlopen(f"{worker.url}/metrics", timeout=20) as answer:
         lines = [line for line in answer.read().decode().splitlines() if line.startswith(f"connect_py_lakehouse_sink_{name}{{")]
     return float(lines[0].rsplit(" ", 1)[1]) if lines else None
-
-
-def jvms(worker: Worker) -> list[int]:
-    """Of the worker's tasks."""
-    return [child for task in worker.children() for child in child_pids(task) if is_java(child)]
-
-
-def is_java(pid: int) -> bool:
-    """Also false of a process that has ended since it was listed."""
-    try:
-        return "java" in Path(f"/proc/{pid}/exe").readlink().name
-    except OSError:
-        return False
 
 
 def is_reached(worker: Worker, name: str, ends: dict[str, int]) -> bool:
@@ -80,13 +68,13 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
     worker.wait_for(name, "RUNNING")
     assert metric(worker, "spark_session_starting") in (None, 1), "the task runs before Spark does"
     for victim in ["jvm", "worker"] if not LONG else [rng.choice(("jvm", "task", "worker")) for _ in range(LONG)]:
-        wait_until(lambda: jvms(worker), 400, "a JVM")
+        wait_until(lambda: spark_processes(worker), 400, "a JVM")
         let_time_pass(rng.random() * 15 if LONG else 0, "the moment of the kill is what the test is about")
         source.change()
         match victim:
             case "jvm":
                 wait_until(lambda: metric(worker, "spark_session_starting") == 0, 400, "Spark's start")
-                for pid in jvms(worker):
+                for pid in spark_processes(worker):
                     os.kill(pid, signal.SIGKILL)
                 task = worker.wait_for(name, "FAILED")["tasks"][0]
                 assert "Spark ended while" in task["trace"]
@@ -106,9 +94,9 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
     worker.request("PUT", f"/connectors/{name}/pause")
     worker.wait_for(name, "PAUSED")
     source.change(3)
-    [paused] = jvms(worker)
+    [paused] = spark_processes(worker)
     worker.request("PUT", f"/connectors/{name}/resume")
     ends = ends_of(lake, config)
     wait_until(lambda: is_reached(worker, name, ends), 400, "the tables")
     source.check()
-    assert jvms(worker) == [paused], "a pause keeps Spark"
+    assert spark_processes(worker) == [paused], "a pause keeps Spark"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.storage import Status
-from connect_py.app.services.kafka import KafkaBroker
-from connect_py.app.services.process import Service, is_listening, wait_until
+from connect_py.app.services.process import wait_until
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
@@ -21,40 +18,19 @@ from offsets.offset_store import KafkaOffsetStore, TaskOffsetWriter
 from offsets.status_store import KafkaStatusStore
 from tests.contract.test_config_store import Listener
 from tests.fault_counts import Fault, note
+from tests.killable_broker import KillableBroker
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
 
-class Broker:
-    """A broker that can be killed and brought back with its data."""
-
-    def __init__(self, folder: Path) -> None:
-        self._broker = KafkaBroker(folder)
-        self._service = self._broker.service
-        self._command = Path(f"/proc/{self._service.pid}/cmdline").read_text().split("\0")[:-1]
-        self.bootstrap = self._broker.bootstrap
-
-    def kill(self) -> None:
-        os.kill(self._service.pid, signal.SIGKILL)
-        note(Fault.KILLED_BROKER, "one worker")
-        wait_until(lambda: not self._service.is_alive(), 60, "the broker's end")
-
-    def bring_back(self) -> None:
-        self._service = Service("the Kafka broker", self._command, self._service.log)
-        self._service.wait_ready(lambda: is_listening(int(self.bootstrap.rpartition(":")[2])))
-
-    def stop(self) -> None:
-        self._service.stop()
-
-
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    found = Broker(tmp_path / "kafka")
+def broker(tmp_path: Path) -> Iterator[KillableBroker]:
+    found = KillableBroker(tmp_path / "kafka")
     yield found
     found.stop()
 
 
-def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: Broker) -> None:
+def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: KillableBroker) -> None:
     worker = {
         "bootstrap.servers": broker.bootstrap,
         "group.id": "outage",
@@ -72,6 +48,7 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
     config.put_connector("c", {"name": "c"})
 
     broker.kill()
+    note(Fault.KILLED_BROKER, "one worker")
     before = time.monotonic()
     with pytest.raises(ConnectError, match="Error writing connector configuration to Kafka: "):
         config.put_connector("d", {"name": "d"})
