@@ -47,6 +47,7 @@ check: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tests/words.py
 	$(BIN)/python tests/privates.py

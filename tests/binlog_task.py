@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -40,7 +40,7 @@ class DirectTask:
         self._task = (MariaDbConnectorTask if mariadb else MySqlConnectorTask)(parser=parser)
         self._task.start(dict(config), self)
 
-    def __enter__(self) -> DirectTask:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

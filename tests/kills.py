@@ -38,7 +38,7 @@ def kill(worker: Worker, victim: str, of: str) -> list[int]:
     """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would.
 
     Args:
-        of: the database that the task reads.
+        of: the system under test: the database that the task reads, `a JDBC sink`.
 
     Returns:
         The processes that read.

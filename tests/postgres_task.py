@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -104,7 +104,7 @@ class DirectTask:
         self.task.stop()
         self.task.close()
 
-    def __enter__(self) -> DirectTask:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -59,7 +59,7 @@ def fill(run: Run, config: dict, count: int, tables: int, offset: MySqlOffset) -
     schema, history = schema_of(config)
     history.create()
     database = f"db_{run.tag}"
-    with schema.together():
+    with schema.batched_history_writes():
         for sql in statements(count, tables) if tables > 1 else [f"CREATE TABLE {ROW_TABLE} ({COLUMNS})"]:
             schema.statement(sql, database, offset.dump(), (0, "false", offset.file, offset.pos, {}))
     history.close()

@@ -12,15 +12,16 @@ from confluent_kafka import KafkaException
 
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
-from tests.faults.test_stores_outage import Broker
+from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
+from tests.killable_broker import KillableBroker
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    found = Broker(tmp_path / "kafka")
+def broker(tmp_path: Path) -> Iterator[KillableBroker]:
+    found = KillableBroker(tmp_path / "kafka")
     yield found
     found.stop()
 
@@ -32,7 +33,7 @@ def values(kafka: Kafka, topic: str) -> list[str]:
         return []
 
 
-def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(broker: Broker, tmp_path: Path, tag: str) -> None:
+def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(broker: KillableBroker, tmp_path: Path, tag: str) -> None:
     kafka = Kafka(broker.bootstrap)
     worker = Worker(tmp_path / "worker", broker.bootstrap)
     try:
@@ -41,6 +42,7 @@ def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(bro
         worker.create(tag, {"connector.class": "FileStreamSource", "file": str(lines), "topic": tag})
         wait_until(lambda: values(kafka, tag) == ["one"], 60, "the first line")
         broker.kill()
+        note(Fault.KILLED_BROKER, "one worker")
         with lines.open("a") as file:
             file.write("two\n")
         wait_until(lambda: "Connection refused" in worker.log.read_text(), 60, "a line about the broker")
@@ -52,6 +54,7 @@ def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(bro
         wait_until(lambda: "answers again after" in worker.log.read_text(), 30, "a line that says that the broker is back")
 
         broker.kill()
+        note(Fault.KILLED_BROKER, "one worker")
     finally:
         worker.stop()
     said = worker.log.read_text()

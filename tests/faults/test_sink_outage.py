@@ -10,16 +10,17 @@ import pytest
 
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
-from tests.faults.test_stores_outage import Broker
+from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
 from tests.integration.test_file_sink import SHORT_SESSION, await_lines, await_offsets, contents, create_topic, file_sink, produce
+from tests.killable_broker import KillableBroker
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    found = Broker(tmp_path / "kafka")
+def broker(tmp_path: Path) -> Iterator[KillableBroker]:
+    found = KillableBroker(tmp_path / "kafka")
     yield found
     found.stop()
 
@@ -30,7 +31,7 @@ def has_failed_commit(worker: Worker) -> bool:
 
 
 @pytest.mark.long
-def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(broker: Broker, tmp_path: Path, tag: str) -> None:
+def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(broker: KillableBroker, tmp_path: Path, tag: str) -> None:
     kafka, out = Kafka(broker.bootstrap), tmp_path / "out"
     create_topic(kafka, tag)
     produce(kafka, tag, ["a"])
@@ -43,6 +44,7 @@ def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(brok
         produce(kafka, tag, ["b"])
         await_lines(out, ["a", "b"])
         broker.kill()
+        note(Fault.KILLED_BROKER, "one worker")
         wait_until(lambda: has_failed_commit(worker), 30, "a commit that falls into the outage")
         assert worker.status(tag)["tasks"][0]["state"] == "RUNNING"
         broker.bring_back()
@@ -53,6 +55,7 @@ def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(brok
         produce(kafka, tag, ["c"])
         await_lines(out, [*before, "c"], 60)
         broker.kill()
+        note(Fault.KILLED_BROKER, "one worker")
         with pytest.raises(OSError, match="timed out"):  # the herder waits for Kafka on behalf of this request, now and during the stop
             worker.request("PUT", f"/connectors/{tag}/pause", timeout=1)
         began = time.monotonic()

@@ -73,7 +73,7 @@ PAGES = [path for path in sorted(DOCS.rglob("*.md")) if sessions(path) and path 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: Callable[[], Worker], tmp_path: Path) -> None:
+def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: Callable[..., Worker], tmp_path: Path) -> None:
     worker = make_worker()
     addresses = {"localhost:8083": worker.url.removeprefix("http://")}
     if any(SECOND_WORKER in step.command for step in sessions(page)):

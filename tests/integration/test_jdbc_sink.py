@@ -181,7 +181,7 @@ def test_a_sink_killed_while_it_writes_leaves_exactly_the_rows_of_the_source(
             known = target.rows(table)
             changes.send(1500, 400)
             wait_until(lambda known=known: target.rows(table) != known, 60, "rows that have changed")  # type: ignore[misc]
-            kill(worker, "task")
+            kill(worker, "task", "a JDBC sink")
             changes.send(300, 400)
             bring_back(worker, tag)
         # next to other tests the backlog of the kills takes minutes

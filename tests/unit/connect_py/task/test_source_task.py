@@ -154,6 +154,8 @@ class MemoryWriter:
 class ScriptedTask(SourceTask):
     """Gives what the script says; an exception in it is raised; after its end the task is asked to stop."""
 
+    heard: list[tuple[Any, RecordMetadata | None]]
+
     def __init__(self, script: Sequence[Any], at_end: Callable[[], None]) -> None:
         self.script = list(script)
         self.at_end = at_end
@@ -188,7 +190,7 @@ class CommittingTask(ScriptedTask):
 
     def __init__(self, script: Sequence[Any], at_end: Callable[[], None]) -> None:
         super().__init__(script, at_end)
-        self.heard: list[tuple[Any, RecordMetadata | None]] = []
+        self.heard = []
 
     def commit_record(self, record, metadata) -> None:
         self.heard.append((record.value, metadata))
