@@ -42,7 +42,11 @@ from rest_api.compat.jaas import EXTENSION, EXTENSION_CLASSES, FILE_PROPERTY, us
 log = logging.getLogger(__name__)
 
 
-_INTERNAL = (("POST", re.compile(r"/connectors/[^/]+/tasks")), ("PUT", re.compile(r"/connectors/[^/]+/fence")))
+_INTERNAL = (
+    ("POST", re.compile(r"/connectors/[^/]+/tasks")),
+    ("PUT", re.compile(r"/connectors/[^/]+/fence")),
+    ("POST", re.compile(r"/ui/api/group")),
+)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ With ``transaction.rows`` the source says itself where its transactions end: aft
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -36,6 +37,8 @@ from connect_py.api import (
 )
 from connect_py.data.schema import STRING
 from connect_py.errors import FatalTaskError
+
+log = logging.getLogger(__name__)
 
 #: Names the worker in records; set in each worker's environment.
 WORKER = "COUNTING_WORKER"
@@ -79,6 +82,7 @@ class CountingTask(SourceTask):
         offset = context.offset(self._partition)
         self._number = int(offset["number"]) if offset else 0
         self._rows, self._transactions = int(config["transaction.rows"]), context.transactions
+        log.info("Counting %s on from %d", self._topic, self._number)
         self._who = f"{uuid.uuid4().hex[:8]}-{os.getpid()} {os.environ.get(WORKER, '?')}"
 
     def poll(self) -> Sequence[SourceRecord] | None:

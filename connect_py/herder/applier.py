@@ -206,7 +206,7 @@ class Applier:
         self.peers = peers or Peers()
         self._incarnations = 0
         self._publications: dict[str, object] = {}
-        self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination)
+        self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination, self._runs_elsewhere)
         self.notifications = Notifications()
         self.recent_lines = RecentLines()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
@@ -639,7 +639,7 @@ class Applier:
         if self.assignment.is_leader:
             self.fencing.fence(name)
         else:
-            self.peers.fence(self.assignment.leader_url, name, self._sign)
+            self.peers.fence(self.assignment.leader_url, name, self.sign)
         return {}
 
     def _is_source(self, snapshot: ClusterConfig, name: str) -> bool:
@@ -703,7 +703,7 @@ class Applier:
     def _hand_to_leader(self, name: str, wanted: Sequence[Mapping[str, str]], again: Callable[[ConnectError], None]) -> None:
         """Runs on a thread of its own: one request at a time, as `DistributedHerder.forwardRequestExecutor`."""
         try:
-            self.peers.put_task_configs(self.assignment.leader_url, name, wanted, self._sign)
+            self.peers.put_task_configs(self.assignment.leader_url, name, wanted, self.sign)
         except ConnectError as error:
             problem = error
             self.thread.post(lambda: again(problem), "storing task configurations")
@@ -712,7 +712,11 @@ class Applier:
             other = ConnectError(str(error))
             self.thread.post(lambda: again(other), "storing task configurations")
 
-    def _sign(self, body: bytes) -> Mapping[str, str]:
+    def _runs_elsewhere(self, name: str) -> bool:
+        return any(status.state == "RUNNING" and status.worker_id != self.worker_id for status in self.statuses.tasks(name).values())
+
+    def sign(self, body: bytes) -> Mapping[str, str]:
+        """Return the headers that sign a request to another worker; none where the group does not sign, or has no key yet."""
         if self.assignment.protocol is not GroupProtocol.SESSIONED:
             return {}
         return session_key.sign(body, self.configs.snapshot().session_key, SessionKeySettings.parse(self.worker.raw))

@@ -121,9 +121,9 @@ class MisdirectedError(ConflictError):
 class Page(Protocol):
     """What the page of the worker asks, in addition to what every client may.
 
-    Everything but `put_config`, `doctor` and a validation that connects is answered from this worker's memory, without a request to Kafka
-    or a database. No answer holds a secret: ``[hidden]`` is in its place, and means the stored value where a client sends it back. Answers
-    are JSON, in the shapes of docs/ui.md.
+    Everything but `put_config`, `doctor` and a validation that connects is answered from the memory of this worker, and of the workers of
+    its group whose tasks it is about; without a request to Kafka or a database. No answer holds a secret: ``[hidden]`` is in its place, and
+    means the stored value where a client sends it back. Answers are JSON, in the shapes of docs/ui.md.
     """
 
     def state(self, since: int | None) -> Mapping[str, Any]:
@@ -135,11 +135,18 @@ class Page(Protocol):
         ...
 
     def history(self, name: str, seconds: int) -> Mapping[str, Any]:
-        """Return what the connector's tasks of this worker measured, at least so many seconds back where that is kept."""
+        """Return what the connector's tasks measured, at least so many seconds back where that is kept."""
         ...
 
-    def log(self, name: str, since: int) -> Mapping[str, Any]:
-        """Return the last lines that tasks of this worker have logged, those after a number."""
+    def log(self, name: str, since: str) -> Mapping[str, Any]:
+        """Return the last lines that the connector's tasks have logged, and what to ask for next.
+
+        Args:
+            since: `next` of an answer, for the lines after it; or a number, for lines that are younger.
+
+        Raises:
+            BadRequestError: it is neither.
+        """
         ...
 
     def config(self, name: str) -> Mapping[str, str]:
@@ -313,6 +320,18 @@ class Herder(Protocol):
 
     def page(self) -> Page:
         """Return what the page of the worker asks."""
+        ...
+
+    def answer_worker(self, question: bytes, signature: InternalSignature | None) -> object:
+        """Tell another worker what its page shows of the tasks that run here; JSON, None where nothing is known.
+
+        Args:
+            question: `connect_py.herder.other_workers`.
+
+        Raises:
+            RestError: the request is not signed by a worker of this group, or this worker has no group.
+            BadRequestError: it is no question for this worker.
+        """
         ...
 
     def put_logger_level(self, namespace: str, level: str) -> None:

@@ -92,6 +92,12 @@ class ClusterRequests:
         except ConnectError:
             return False
 
+    def require_signature(self, signature: InternalSignature | None) -> None:
+        """Let only a worker of this group ask. Raises RestError, BadRequestError."""
+        if not self._signs:
+            raise RestError("Workers of this group do not sign their requests: connect.protocol is not sessioned on all of them.", 403)
+        self._check_signature(signature)
+
     def _check_signature(self, signature: InternalSignature | None) -> None:
         if self._signs:
             session_key.check(signature, self._configs.snapshot().session_key, self._session_keys)

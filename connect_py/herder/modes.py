@@ -44,6 +44,11 @@ class DistributedHerder(ClientRequests):
         """Exactly-once sources need it, and this worker has none. Raises RestError, NotFoundError, BadRequestError."""
         self._cluster.fence_zombies(name, signature)
 
+    def answer_worker(self, question: bytes, signature: InternalSignature | None) -> object:
+        """Tell what only this worker knows. Raises RestError, BadRequestError."""
+        self._cluster.require_signature(signature)
+        return self._page.answer(question)
+
 
 class StandaloneHerder(ClientRequests):
     """The herder of a standalone worker, which has its stores in memory and no other workers."""
@@ -78,6 +83,10 @@ class StandaloneHerder(ClientRequests):
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
         """Raises RestError: there is no other worker."""
         raise RestError("Kafka Connect in standalone mode does not support exactly-once source connectors.", 500)
+
+    def answer_worker(self, question: bytes, signature: InternalSignature | None) -> object:
+        """Raises RestError: there is no other worker."""
+        raise RestError("A standalone worker has no other workers.", 500)
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Raises NotFoundError, RestError."""

@@ -25,10 +25,11 @@ from connect_py.api.storage import ClusterConfig, Status
 from connect_py.api.task import MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of
 from connect_py.data.java_map import in_java_order
-from connect_py.errors import ConnectError, NotFoundError
+from connect_py.errors import BadRequestError, ConnectError, NotFoundError
 from connect_py.herder import validation
 from connect_py.herder.applier import Applier
 from connect_py.herder.base import ConfigInfos, ConnectorInfo
+from connect_py.herder.other_workers import OtherWorkers, merged_connector, merged_entry, merged_history, read_question
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor, scrub
@@ -49,6 +50,9 @@ _MOST_GONE = 1000
 #: Characters of the line that says what is wrong.
 _LINE_LENGTH = 400
 
+#: The longest time of which measurements are kept.
+MAX_HISTORY_SECONDS = 86_400
+
 #: Stores a connector (`Herder.put_connector`).
 PutConnector = Callable[..., tuple[bool, ConnectorInfo]]
 
@@ -61,13 +65,19 @@ class PageRequests:
 
     Args:
         put_connector, doctor: of the herder whose page this is.
+        others: tell what their tasks do.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, applier: Applier, put_connector: PutConnector, doctor: Diagnose, clock: Callable[[], float] = time.monotonic
+        self,
+        applier: Applier,
+        put_connector: PutConnector,
+        doctor: Diagnose,
+        others: OtherWorkers,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._applier = applier
+        self._applier, self._others = applier, others
         self._put_connector, self._doctor = put_connector, doctor
         self._clock = clock
         self._lock = threading.Lock()
@@ -81,9 +91,10 @@ class PageRequests:
 
     def state(self, since: int | None) -> Mapping[str, Any]:
         """Return all connectors, or those that have changed since an answer."""
+        others = self._others.lists()
         with self._lock:
             if self._clock() - self._made_at >= _FRESH_SECONDS:
-                self._make()
+                self._make(others)
                 self._made_at = self._clock()
             is_full = since is None or not self._oldest <= since <= self._number
             after = -1 if is_full or since is None else since
@@ -95,12 +106,13 @@ class PageRequests:
                 "gone": [] if is_full else [name for name, number in self._gone.items() if number > after],
             }
 
-    def _make(self) -> None:
+    def _make(self, others: Mapping[str, Mapping[str, Any]]) -> None:
         snapshot, figures = self._applier.configs.snapshot(), self._applier.metrics.figures()
         number = self._number + 1
         made: dict[str, tuple[int, Mapping[str, Any]]] = {}
         for name, config in snapshot.connectors.items():
-            entry = self._entry(snapshot, name, config, figures.get(name))
+            own = self._entry(snapshot, name, config, figures.get(name))
+            entry = merged_entry(own, {worker: entries[name] for worker, entries in others.items() if name in entries})
             known = self._entries.get(name)
             made[name] = known if known is not None and known[1] == entry else (number, entry)
         for name in self._entries.keys() - made.keys():
@@ -126,6 +138,7 @@ class PageRequests:
             "target": snapshot.target_state(name).value,
             "worker": None if connector is None else connector.worker_id,
             "here": figures is not None,
+            "tasks_here": len(own),
             "tasks": dict(Counter(status.state for status in tasks.values())),
             "verdict": verdict,
             "reason": reason,
@@ -146,6 +159,13 @@ class PageRequests:
 
     def connector(self, name: str) -> Mapping[str, Any]:
         """Return everything about one connector. Raises NotFoundError."""
+        own = self._own_connector(name)
+        reported = {own["worker"], *(task["worker"] for task in own["task_list"] if task["state"] != "UNASSIGNED")}
+        workers = [worker for worker in self._others.ids() if worker in reported]
+        answers = self._others.ask({worker: ["connector", name] for worker in workers})
+        return {**merged_connector(own, answers), "silent": [worker for worker in workers if worker not in answers]}
+
+    def _own_connector(self, name: str) -> Mapping[str, Any]:
         snapshot = self._applier.configs.snapshot()
         config, metrics = _config_of(snapshot, name), self._applier.metrics
         figures, own = metrics.figures().get(name), metrics.tasks(name)
@@ -178,13 +198,52 @@ class PageRequests:
         }
 
     def history(self, name: str, seconds: int) -> Mapping[str, Any]:
-        """Return what the connector's tasks of this worker measured."""
+        """Return what the connector's tasks measured."""
+        answers = self._others.ask({worker: ["history", name, seconds] for worker in self._others.ids()})
+        return merged_history(self._own_history(name, seconds), answers)
+
+    def _own_history(self, name: str, seconds: int) -> Mapping[str, Any]:
         found = self._applier.metrics.history(name, seconds)
         return {"tasks": {str(number): points for number, points in found.items()}, "began": self._began_ms // 1000}
 
-    def log(self, name: str, since: int) -> Mapping[str, Any]:
-        """Return the last lines that tasks of this worker have logged."""
-        return {"lines": self._applier.recent_lines.of(name, since)}
+    def log(self, name: str, since: str) -> Mapping[str, Any]:
+        """Return the last lines that the connector's tasks have logged. Raises BadRequestError."""
+        seen = _read_marks(since)
+        own_id, workers = self._applier.worker_id, self._others.ids()
+        answers = self._others.ask({worker: ["log", name, seen(worker)] for worker in workers})
+        found = {own_id: self._applier.recent_lines.of(name, seen(own_id)), **answers}
+        marks = {worker: max((line[0] for line in found.get(worker, ())), default=seen(worker)) for worker in (own_id, *workers)}
+        return {
+            "lines": sorted((line for lines in found.values() for line in lines), key=lambda line: line[0]),
+            "next": ",".join(f"{worker}={number}" for worker, number in marks.items()),
+        }
+
+    # -- what other workers ask
+
+    def answer(self, body: bytes) -> Any:
+        """Tell another worker what only this one knows; None where it knows nothing. The question's signature has been checked.
+
+        Questions and answers: ``["list"]``: the entries of connectors of which something runs here, by name; ``["connector", NAME]`` and
+        ``["history", NAME, SECONDS]``: what those methods return, without other workers; ``["log", NAME, NUMBER]``: the lines after it.
+
+        Raises:
+            BadRequestError: it is no question.
+        """
+        try:
+            match read_question(body, self._applier.worker_id, int(time.time() * 1000)):
+                case ["list"]:
+                    snapshot, figures = self._applier.configs.snapshot(), self._applier.metrics.figures()
+                    known = {name: config for name, config in snapshot.connectors.items() if name in figures}
+                    return {name: self._entry(snapshot, name, config, figures[name]) for name, config in known.items()}
+                case ["connector", str(name)]:
+                    return self._own_connector(name)
+                case ["history", str(name), int(seconds)]:
+                    return self._own_history(name, max(1, min(seconds, MAX_HISTORY_SECONDS)))
+                case ["log", str(name), int(number)]:
+                    return self._applier.recent_lines.of(name, number)
+        except NotFoundError:  # this worker has not read of it yet
+            return None
+        raise BadRequestError("This worker does not know the question; is it of an older version than the worker that asks?")
 
     # -- configurations
 
@@ -274,6 +333,21 @@ class PageRequests:
         }
 
 
+def _read_marks(since: str) -> Callable[[str], int]:
+    """Return which line of a worker was the last that a client has seen, given the `next` of an answer, or one number for all workers.
+
+    Raises:
+        BadRequestError: it is neither.
+    """
+    try:
+        if since.isdecimal():
+            return lambda worker: int(since)
+        marks = {worker: int(number) for worker, _, number in (mark.rpartition("=") for mark in since.split(","))}
+    except ValueError as error:
+        raise BadRequestError("since is a number, or what the last answer gave as next.") from error
+    return lambda worker: marks.get(worker, 0)
+
+
 def _config_of(snapshot: ClusterConfig, name: str) -> Mapping[str, str]:
     config = snapshot.connectors.get(name)
     if config is None:
@@ -299,8 +373,8 @@ def _verdict(
         return "unassigned", "no worker has reported it yet"
     if connector.state != "RUNNING":
         return connector.state.lower(), ""
-    source = None if figures is None else figures.source
-    if kind == "source" and source is not None:
+    if kind == "source" and figures is not None:
+        source = figures.source
         is_asked = source["facts_age_seconds"] is not None or source["facts_error"] is not None
         if is_asked or source["verdict"] != "unknown":
             return str(source["verdict"]), str(source["reason"])
@@ -323,7 +397,7 @@ def _behind(figures: ConnectorFigures | None, verdict: str) -> Mapping[str, Any]
     """Return how far a connector is behind: ``seconds``, ``distance`` in ``unit``, ``records``, ``retained_bytes``; what is known."""
     if figures is None:
         return None
-    source = figures.source or {}
+    source = figures.source
     found: dict[str, Any] = {}
     age = _largest(figures, "age_ms")
     if age is not None and verdict in ("streaming", "behind"):

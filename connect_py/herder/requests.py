@@ -39,6 +39,7 @@ from connect_py.herder.base import (
     TaskInfo,
 )
 from connect_py.herder.doctor.diagnose import diagnose
+from connect_py.herder.other_workers import OtherWorkers
 from connect_py.herder.page import VERSION, PageRequests
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.herder.session_key import SessionKeySettings
@@ -75,7 +76,8 @@ class ClientRequests:
         self._variables, self._metrics, self._notifications = applier.variables, applier.metrics, applier.notifications
         self._assignment = applier.assignment
         self._modifying: set[str] = set()
-        self._page = PageRequests(applier, self.put_connector, self.doctor)
+        self._others = OtherWorkers(applier)
+        self._page = PageRequests(applier, self.put_connector, self.doctor, self._others)
 
     # -- life of the worker
 
@@ -90,6 +92,7 @@ class ClientRequests:
 
     def stop(self) -> None:
         """Stop everything and report it UNASSIGNED. Called after a failed `start`, too."""
+        self._others.close()
         self._applier.stop()
 
     # -- requests: reading

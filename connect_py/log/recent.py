@@ -6,7 +6,6 @@ Threads that read tasks' standard error add, threads of the REST server read. Se
 from __future__ import annotations
 
 import collections
-import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -20,12 +19,13 @@ _LINE_LENGTH = 2000
 
 
 class RecentLines:
-    """Numbers grow over a worker's restarts too: they begin at the time of its start in microseconds."""
+    """Numbers are the times at which lines came, in microseconds, each larger than the one before: they grow over a worker's restarts, and
+    put the lines of several workers in order."""
 
     def __init__(self, kept: int = KEPT_LINES) -> None:
         self._kept = kept
         self._lock = threading.Lock()
-        self._numbers = itertools.count(time.time_ns() // 1000)
+        self._last = 0
         self._lines: dict[str, collections.deque[tuple[int, int, str]]] = {}
 
     def keeper(self, connector: str, task: int, forward: Callable[[str], None]) -> Callable[[str], None]:
@@ -34,7 +34,8 @@ class RecentLines:
         def keep(line: str) -> None:
             with self._lock:
                 lines = self._lines.setdefault(connector, collections.deque(maxlen=self._kept))
-                lines.append((next(self._numbers), task, line[:_LINE_LENGTH]))
+                self._last = max(self._last + 1, time.time_ns() // 1000)
+                lines.append((self._last, task, line[:_LINE_LENGTH]))
             forward(line)
 
         return keep

@@ -122,7 +122,9 @@ class SourceFactsStore:
         facts = self._facts.get(connector)
         return facts is not None and facts.uses_offsets
 
-    def observe(self, connector: str, state: str, task_states: Sequence[str], task: TaskProgress | None) -> Observed:
+    def observe(
+        self, connector: str, state: str, task_states: Sequence[str], task: TaskProgress | None, *, runs_elsewhere: bool = False
+    ) -> Observed:
         """Return what is known of a connector now."""
         now = self._clock()
         facts = self._facts.get(connector) or _Facts()
@@ -134,6 +136,7 @@ class SourceFactsStore:
         return Observed(
             connector_state=state,
             task_states=task_states,
+            runs_elsewhere=runs_elsewhere,
             report_age=None if seen.reported is None else now - seen.reported,
             is_snapshotting=seen.is_snapshotting,
             is_connected=seen.connected.value,
@@ -194,9 +197,11 @@ class SourceFactsStore:
             "facts": {group.type: dict(group.values) for group in facts.groups},
         }
 
-    def judged(self, connector: str, state: str, task_states: Sequence[str], task: TaskProgress | None) -> tuple[Judgement, Observed]:
+    def judged(
+        self, connector: str, state: str, task_states: Sequence[str], task: TaskProgress | None, *, runs_elsewhere: bool = False
+    ) -> tuple[Judgement, Observed]:
         """Return the verdict, and what it was made of."""
-        seen = self.observe(connector, state, task_states, task)
+        seen = self.observe(connector, state, task_states, task, runs_elsewhere=runs_elsewhere)
         return judge(seen), seen
 
 

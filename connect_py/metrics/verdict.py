@@ -59,13 +59,17 @@ class Judgement(NamedTuple):
     reason: str
 
 
+_AWAY = "its task runs on another worker"
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What is known of a connector at one moment. Times are seconds.
 
     Attributes:
         connector_state: running, paused, stopped, failed, unassigned or restarting.
-        task_states: of its tasks.
+        task_states: of its tasks on this worker.
+        runs_elsewhere: another worker runs its task, and knows what it does.
         report_age: since a task has last reported; None before the first report.
         is_snapshotting: a snapshot runs.
         is_connected: the stream is open; None where the task does not say.
@@ -83,6 +87,7 @@ class Observed:
 
     connector_state: str
     task_states: Sequence[str] = ()
+    runs_elsewhere: bool = False
     report_age: float | None = None
     is_snapshotting: bool = False
     is_connected: bool | None = None
@@ -115,6 +120,8 @@ def _of_state(seen: Observed) -> Judgement | None:
         return Judgement(Verdict.STOPPED, "stopped on request" + kept)
     if seen.connector_state == "paused":
         return Judgement(Verdict.PAUSED, "paused on request" + kept)
+    if seen.runs_elsewhere and not seen.task_states:
+        return None
     if not seen.task_states or any(state != "running" for state in seen.task_states) or seen.report_age is None:
         return Judgement(Verdict.STARTING, "its task has not reported yet" + kept)
     return None
@@ -155,6 +162,9 @@ def _of_progress(seen: Observed) -> Judgement:
         return Judgement(Verdict.BEHIND, f"{time_text(lag)} behind, catching up")
     if distance is not None and distance >= (BEHIND_BYTES if seen.unit == "bytes" else BEHIND_SECONDS):
         return Judgement(Verdict.BEHIND, f"{_distance(distance, seen.unit)} behind, catching up")
+    if seen.runs_elsewhere and not seen.task_states:
+        known = distance is not None
+        return Judgement(Verdict.STREAMING, f"its log was read; {_AWAY}") if known else Judgement(Verdict.UNKNOWN, _AWAY)
     if seen.quiet_for is not None and seen.quiet_for < IDLE_SECONDS:
         return Judgement(Verdict.STREAMING, "events are read as they happen")
     quiet = "since the task's start" if seen.quiet_for is None else f"for {time_text(seen.quiet_for)}"

@@ -143,13 +143,13 @@ class ConnectorFigures:
     """What a list shows of a connector of this worker.
 
     Attributes:
-        source: as `WorkerMetrics.source_state`; None of a connector of which only tasks run here.
+        source: `SourceFactsStore.shown`.
         tasks: last values by task number.
         snapshot: of the task that reports one (`snapshot_of`).
         trend: records a second, of all tasks, over the last five minutes.
     """
 
-    source: Mapping[str, Any] | None
+    source: Mapping[str, Any]
     tasks: Mapping[int, Mapping[str, float]]
     snapshot: Mapping[str, Any] | None
     trend: Sequence[float]
@@ -161,14 +161,16 @@ class WorkerMetrics:
     Args:
         rebalances: figures of the group's rebalances (`connect-worker-rebalance-metrics`), asked for at each scrape.
         coordination: the same of `connect-coordinator-metrics`.
+        runs_elsewhere: whether another worker has reported that it runs a task of a connector.
     """
 
     def __init__(
         self,
         rebalances: Callable[[], Mapping[str, MetricValue]] = dict,
         coordination: Callable[[], Mapping[str, MetricValue]] = dict,
+        runs_elsewhere: Callable[[str], bool] = lambda connector: False,
     ) -> None:
-        self.rebalances, self.coordination = rebalances, coordination
+        self.rebalances, self.coordination, self._runs_elsewhere = rebalances, coordination, runs_elsewhere
         self._lock = threading.Lock()
         self._began_ms = int(time.time() * 1000)
         self._connectors: dict[str, str] = {}
@@ -279,19 +281,11 @@ class WorkerMetrics:
             has_position = any(name == connector and task.progress.position.value is not None for (name, _), task in self._tasks.items())
             return not has_position and self._facts.uses_offsets(connector)
 
-    def source_state(self, connector: str) -> dict[str, Any] | None:
-        """Return verdict, reason and facts of a connector as JSON (`SourceFactsStore.shown`); None of one that is not this worker's."""
-        with self._lock:
-            state = self._connectors.get(connector)
-            if state is None:
-                return None
-            judgement, seen = self._judged(connector, state)
-            return self._facts.shown(connector, judgement, seen)
-
     def _judged(self, connector: str, state: str, own: Sequence[_Task] | None = None) -> tuple[Judgement, Observed]:
         tasks = [task for (name, _), task in self._tasks.items() if name == connector] if own is None else own
         progress = next((task.progress for task in tasks if task.progress.reported is not None), None)
-        return self._facts.judged(connector, state, [task.status for task in tasks], progress)
+        elsewhere = not tasks and self._runs_elsewhere(connector)
+        return self._facts.judged(connector, state, [task.status for task in tasks], progress, runs_elsewhere=elsewhere)
 
     # -- reading
 
@@ -304,8 +298,9 @@ class WorkerMetrics:
                 tasks.setdefault(name, {})[number] = task
             found = {}
             for name, own in tasks.items():
-                state = self._connectors.get(name)
-                source = None if state is None else self._facts.shown(name, *self._judged(name, state, list(own.values())))
+                # of a connector whose tasks alone are here, its own worker tells the state
+                state = self._connectors.get(name, "running")
+                source = self._facts.shown(name, *self._judged(name, state, list(own.values())))
                 snapshots = [shown for task in own.values() if (shown := snapshot_of(task.groups)) is not None]
                 latest = {number: task.latest for number, task in own.items()}
                 trends = [history for number in own if (history := self._histories.get((name, number))) is not None]

@@ -31,7 +31,7 @@ def internal_routes(herder: Herder) -> APIRouter:
 
     @router.post("/connectors/{connector}/tasks", status_code=204)
     def put_task_configs(request: Request, connector: Connector, body: SignedBody) -> None:
-        signature = _signature(request, body)
+        signature = signature_of(request, body)
         if signature is None:
             configs = _task_configs(body)  # the reference finds mistakes in a body before it misses the signature
             herder.put_task_configs(connector, lambda: configs, None)
@@ -40,7 +40,7 @@ def internal_routes(herder: Herder) -> APIRouter:
 
     @router.put("/connectors/{connector}/fence", status_code=204)
     def fence(request: Request, connector: Connector, body: SignedBody) -> None:
-        herder.fence_zombies(connector, _signature(request, body))
+        herder.fence_zombies(connector, signature_of(request, body))
 
     return router
 
@@ -63,5 +63,6 @@ def _task_configs(body: bytes) -> list[dict[str, str | None]]:
     return [config_map(each, "Each task's configuration") for each in parsed or ()]
 
 
-def _signature(request: Request, body: bytes) -> InternalSignature | None:
+def signature_of(request: Request, body: bytes) -> InternalSignature | None:
+    """Return what a request is signed with. Raises BadRequestError: it is no base64."""
     return InternalSignature.of_headers(request.headers.get(_ALGORITHM), request.headers.get(_MAC), body)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Query, Request
@@ -22,10 +22,12 @@ from starlette.responses import Response
 
 from connect_py.errors import NotFoundError, RestError
 from connect_py.herder.base import Herder
+from connect_py.herder.page import MAX_HISTORY_SECONDS
 from rest_api import models
 from rest_api.bodies import Config
 from rest_api.models import json_response
 from rest_api.request import Connector, ConnectRoute, Flag
+from rest_api.routes.internal import SignedBody, signature_of
 from rest_api.waiting import Threads, probe_threads
 
 #: Styles are set by scripts through the object model, which the policy does not mind; no text of a script or style is inline.
@@ -44,8 +46,6 @@ _HEADERS = {
 
 #: Below this a gzip form saves nothing.
 _MIN_GZIP_BYTES = 512
-
-_MAX_HISTORY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,10 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
 
     @router.get("/api/connectors/{connector}/history")
     def history(request: Request, connector: Connector, seconds: Annotated[int, Query()] = 600) -> Response:
-        return _packed(request, herder.page().history(connector, max(1, min(seconds, _MAX_HISTORY_SECONDS))))
+        return _packed(request, herder.page().history(connector, max(1, min(seconds, MAX_HISTORY_SECONDS))))
 
     @router.get("/api/connectors/{connector}/log")
-    def log(request: Request, connector: Connector, since: Annotated[int, Query()] = 0) -> Response:
+    def log(request: Request, connector: Connector, since: Annotated[str, Query()] = "0") -> Response:
         return _packed(request, herder.page().log(connector, since))
 
     @router.get("/api/connectors/{connector}/config")
@@ -152,6 +152,10 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
     def doctor(config: Config) -> Response:
         return json_response(models.diagnosis(herder.page().doctor(config)))
 
+    @router.post("/api/group")
+    def group(request: Request, body: SignedBody) -> Response:
+        return _packed(request, herder.answer_worker(body, signature_of(request, body)))
+
     @router.get("/{path:path}")
     def file(request: Request, path: str) -> Response:
         return _served(request, path)
@@ -177,7 +181,7 @@ def _served(request: Request, path: str) -> Response:
     return Response(found.packed if packs else found.content, media_type=found.type, headers=headers)
 
 
-def _packed(request: Request, content: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+def _packed(request: Request, content: object, headers: Mapping[str, str] | None = None) -> Response:
     body = orjson.dumps(content)
     sent = {"content-type": "application/json", "cache-control": "no-cache", "vary": "Accept-Encoding", **(headers or {})}
     if len(body) >= _MIN_GZIP_BYTES and _takes_gzip(request):

@@ -22,7 +22,7 @@ const VIEWS = [
   ['log', 'Log', Log],
 ];
 
-/** What this worker knows of a connector, asked for again and again. */
+/** What the workers know of a connector, asked for again and again. */
 export function useDetail(name) {
   const [found, setFound] = useState({ detail: null, problem: '' });
   useEvery(async (isOver) => {

@@ -2,7 +2,7 @@
 import { html, useState } from './vendor/htm-preact.js';
 import { address, mayChange, rest, say } from './api.js';
 import { Timeline, useNotes } from './notes.js';
-import { Elsewhere, Facts, Scrolled } from './parts.js';
+import { Facts, Scrolled, Silent } from './parts.js';
 import { useVerification, Verification } from './verification.js';
 import { bytes, date, time, whole } from './words.js';
 
@@ -30,7 +30,7 @@ export function Lake({ name, detail }) {
     <button type="button" class=${table ? 'small' : ''} disabled=${!isRunning} aria-label="Compact ${table || 'all tables'}"
       onClick=${() => compact(table)}>${table ? 'Compact' : 'Compact all tables'}</button></span>`;
   return html`<section aria-label="Tables">
-    <${Elsewhere} detail=${detail} />
+    <${Silent} detail=${detail} />
     ${!tables.length && html`<p class="empty">No table is reported. Only the lakehouse sink reports tables, and each with its first batch.</p>`}
     ${sink['batches-total'] !== undefined && html`<${Facts} rows=${[
       ['Batches', `${whole(sink['batches-total'])}, ${whole(sink['batch-failures-total'] || 0)} failed`],

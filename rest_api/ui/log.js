@@ -1,7 +1,7 @@
-/** The last lines that the tasks of a connector have logged on this worker. */
+/** The last lines that the tasks of a connector have logged. */
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { address, ask, useEvery } from './api.js';
-import { Elsewhere } from './parts.js';
+import { Silent } from './parts.js';
 
 const KEPT = 500;
 const LEVELS = ['all', 'INFO', 'WARN', 'ERROR'];
@@ -18,13 +18,14 @@ export function Log({ name, detail }) {
   const [least, setLeast] = useState('all');
   const [search, setSearch] = useState('');
   const [follows, setFollows] = useState(true);
-  const last = useRef(0);
+  const next = useRef('0');
   const place = useRef(null);
   useEvery(async (isOver) => {
     try {
-      const found = (await ask(`api/${address(name)}/log?since=${last.current}`)).lines;
+      const answer = await ask(`api/${address(name)}/log?since=${encodeURIComponent(next.current)}`);
       if (isOver()) return;
-      if (found.length) last.current = found[found.length - 1][0];
+      const found = answer.lines;
+      next.current = answer.next;
       setLines((before) => (found.length || before === null ? [...(before || []), ...found].slice(-KEPT) : before));
     } catch {
       // the head of the page says that the worker does not answer
@@ -39,7 +40,7 @@ export function Log({ name, detail }) {
     return { number, task, text, level: current };
   }).filter((line) => (least === 'all' || RANK[line.level] >= RANK[least]) && (!search || line.text.toLowerCase().includes(search.toLowerCase())));
   return html`<section aria-label="Log">
-    <${Elsewhere} detail=${detail} />
+    <${Silent} detail=${detail} />
     <div class="tools">
       <label class="search"><span class="hidden">Search the log</span><input type="search" placeholder="Search the log" value=${search}
         onInput=${(event) => setSearch(event.target.value)} /></label>
@@ -47,8 +48,8 @@ export function Log({ name, detail }) {
         ${LEVELS.map((each) => html`<option key=${each} value=${each}>${each === 'all' ? 'all' : `${each} and worse`}</option>`)}</select></label>
       <label><input type="checkbox" checked=${follows} onChange=${(event) => setFollows(event.target.checked)} /> follow</label>
       <span class="muted">${shown.length} of the last ${KEPT} lines</span></div>
-    ${lines && !lines.length && html`<p class="empty">Tasks on this worker have not logged anything since it started.</p>`}
+    ${lines && !lines.length && html`<p class="empty">The connector's tasks have not logged anything since their workers started.</p>`}
     <div class="log" ref=${place} tabindex="0" role="log" aria-label="Log of ${name}" aria-live="off">
-      ${shown.map((line) => html`<div key=${line.number} class=${line.level}>${line.text}</div>`)}</div>
+      ${shown.map((line) => html`<div key=${`${line.number}/${line.task}`} class=${line.level}>${line.text}</div>`)}</div>
   </section>`;
 }

@@ -1,7 +1,7 @@
 /** How a connector is doing: four plots over one time, and what its source says of its log. */
 import { html, useMemo, useState } from './vendor/htm-preact.js';
 import { address, ask, useEvery } from './api.js';
-import { Elsewhere, Facts } from './parts.js';
+import { Facts, Silent } from './parts.js';
 import { Plot } from './plot.js';
 import { behind, bytes, date, lsn, rate, short, time, whole } from './words.js';
 
@@ -20,14 +20,14 @@ export function Overview({ name, detail }) {
   }, [name, seconds], seconds === 600 ? 2000 : 15000);
   const plots = useMemo(() => (found ? plotsOf(found, detail.type, detail.source) : []), [found]);
   return html`<section aria-label="Overview">
-    <${Elsewhere} detail=${detail} />
+    <${Silent} detail=${detail} />
     <${Facts} rows=${facts(detail)} />
     <div class="tools"><fieldset class="choice-row"><legend class="hidden">Time shown</legend>
       ${RANGES.map(([each, word]) => html`<label key=${each}><input type="radio" name="range" checked=${each === seconds}
         onChange=${() => setSeconds(each)} /> ${word}</label>`)}</fieldset>
       ${found && found.began * 1000 > Date.now() - seconds * 1000 && html`<span class="muted">The worker keeps this in memory, since its start at ${date(found.began)}.</span>`}
     </div>
-    ${found && !plots.length && html`<p class="empty">Nothing has been measured on this worker yet.</p>`}
+    ${found && !plots.length && html`<p class="empty">Nothing has been measured yet.</p>`}
     <div class="plots">${plots.map((plot) => html`<${Plot} key=${plot.title} ...${plot} />`)}</div>
   </section>`;
 }

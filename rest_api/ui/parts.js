@@ -108,13 +108,11 @@ export function snapshotWords(snapshot) {
   return `${snapshot.state === 'PAUSED' ? 'paused, ' : ''}${whole(snapshot.rows)} rows${left}`;
 }
 
-/** Where the figures are, when they are on another worker. */
-export function Elsewhere({ detail }) {
+/** Says which workers did not tell what their tasks do, and leads to their own pages. */
+export function Silent({ detail }) {
   const { worker } = useStore();
-  const others = [...new Set(detail.task_list.filter((task) => !task.here && task.state !== 'UNASSIGNED').map((task) => task.worker))];
-  const away = others.filter((each) => worker && each !== worker.worker);
-  if (!away.length) return null;
+  if (!worker || !detail.silent.length) return null;
   const path = `#/connector/${encodeURIComponent(detail.name)}`;
-  return html`<p class="note">Tasks run on ${away.map((each) => html`<a href="${worker.scheme}://${each}/ui/${path}">${each}</a> `)}:
-    plots, figures and log lines of these tasks are on that worker's page.</p>`;
+  return html`<p class="note">No answer from ${detail.silent.map((each) => html`<a href="${worker.scheme}://${each}/ui/${path}">${each}</a> `)}:
+    figures, plots and log lines of the tasks that run there are missing.</p>`;
 }

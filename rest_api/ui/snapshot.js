@@ -2,7 +2,7 @@
 import { html, useState } from './vendor/htm-preact.js';
 import { address, mayChange, rest, say } from './api.js';
 import { Timeline, useNotes } from './notes.js';
-import { Bar, Elsewhere, Scrolled } from './parts.js';
+import { Bar, Scrolled, Silent } from './parts.js';
 import { rate, time, whole } from './words.js';
 
 export function Snapshot({ name, detail }) {
@@ -10,7 +10,7 @@ export function Snapshot({ name, detail }) {
   const notes = useNotes(name, turn);
   const tables = Object.values(detail.snapshots).flatMap((snapshot) => snapshot.tables);
   return html`<section aria-label="Snapshot">
-    <${Elsewhere} detail=${detail} />
+    <${Silent} detail=${detail} />
     <${Whole} snapshot=${detail.snapshot} />
     ${tables.length > 0 && html`<${Scrolled} label="Tables of the snapshot"><table>
       <thead><tr><th scope="col">Table</th><th scope="col">State</th><th scope="col">Rows</th><th scope="col">Estimated</th>
@@ -35,7 +35,7 @@ function left(table) {
 const STATES = { RUNNING: 'Running', PAUSED: 'Paused', COMPLETED: 'Completed' };
 
 function Whole({ snapshot }) {
-  if (!snapshot) return html`<p class="empty">No snapshot is reported by the tasks of this worker. What has ended is found under “What happened”.</p>`;
+  if (!snapshot) return html`<p class="empty">No snapshot is reported. What has ended is found under “What happened”.</p>`;
   const parts = [`${snapshot.tables_done} of ${snapshot.tables} tables`, `${whole(snapshot.rows)} rows`];
   if (snapshot.rows_per_second) parts.push(rate(snapshot.rows_per_second));
   if (snapshot.seconds_left !== undefined) parts.push(`about ${time(snapshot.seconds_left)} left`);

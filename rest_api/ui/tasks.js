@@ -1,7 +1,7 @@
 /** Tasks, what failed and why: what to do first, then the causes, then the calls. */
 import { html } from './vendor/htm-preact.js';
 import { address, follow, mayChange, rest, say } from './api.js';
-import { Elsewhere, Facts, Pill, Scrolled, Statement } from './parts.js';
+import { Facts, Pill, Scrolled, Silent, Statement } from './parts.js';
 import { bytes, date, rate, whole } from './words.js';
 
 export function Tasks({ name, detail }) {
@@ -15,7 +15,7 @@ export function Tasks({ name, detail }) {
     follow();
   };
   return html`<section aria-label="Tasks and errors">
-    <${Elsewhere} detail=${detail} />
+    <${Silent} detail=${detail} />
     ${detail.trace && html`<article class="card bad"><h2>The connector</h2><${Trace} text=${detail.trace} statement=${detail.trouble && detail.trouble.statement} /></article>`}
     ${!detail.task_list.length && html`<p class="empty">There are no tasks: ${detail.target === 'STOPPED' ? 'the connector is stopped' : 'the connector has made none yet'}.</p>`}
     ${detail.task_list.map((task) => html`<article key=${task.task} class="card ${task.state === 'FAILED' ? 'bad' : ''}">

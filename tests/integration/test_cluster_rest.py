@@ -5,13 +5,15 @@ What Kafka's RestForwardingIntegrationTest, ConnectorRestartApiIntegrationTest a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
+from connect_py.app.client.rest import ConnectClient, Target
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.cluster import Cluster, address, places
+from tests.cluster import Cluster, address, now_ms, places
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
@@ -74,6 +76,51 @@ def test_every_worker_answers_a_read_the_same(three: Cluster, path: str) -> None
     settled(three)
     answers = [ask(worker, "GET", path) for worker in three.workers]
     assert answers[1:] == answers[:1] * 2
+
+
+def test_the_page_of_every_worker_shows_the_tasks_of_all(three: Cluster) -> None:
+    settled(three)
+    assert len({place for found in places(three.workers[0]).values() for _, place in found}) == 3
+    for worker in three.workers:
+        client = ConnectClient(Target(worker.url))
+
+        def shown(client: ConnectClient = client) -> Mapping[str, Any]:
+            return client.page_state()["connectors"]
+
+        eventually(lambda shown=shown: all(entry["rate"] for entry in shown().values()), "rates of all three", 30)
+        assert {entry["verdict"] for entry in shown().values()} <= {"running", "streaming", "unknown"}
+        for name, tasks in (("a", 3), ("b", 1), ("s", 2)):
+            detail = client.page_connector(name)
+            assert detail["silent"] == []
+            assert [task["here"] for task in detail["task_list"]] == [True] * tasks
+            assert all("rss_bytes" in task["latest"] for task in detail["task_list"])
+            history = worker.request("GET", f"/ui/api/connectors/{name}/history?seconds=60")
+            assert sorted(history["tasks"]) == [str(number) for number in range(tasks)]
+        lines, following = client.log_lines("a")
+        assert {text.partition("Counting ")[2].partition(" ")[0] for _, _, text in lines} >= {f"{three.tag}-a-{task}" for task in range(3)}
+        assert [number for number, _, _ in lines] == sorted(number for number, _, _ in lines)
+        assert client.log_lines("a", following)[0] == []
+
+
+def test_a_worker_that_stands_still_is_named_and_holds_no_page_up(three: Cluster) -> None:
+    settled(three)
+    first, second, _ = three.workers
+    client = ConnectClient(Target(first.url))
+    three.freeze(second)
+    try:
+        began = time.monotonic()
+        details = [client.page_connector(name) for name in ("a", "b", "s")]
+        assert time.monotonic() - began < 8
+        assert [address(second)] in [detail["silent"] for detail in details]
+    finally:
+        three.thaw()
+    settled(three)
+
+
+def test_a_question_of_nobody_of_the_group_is_refused(three: Cluster) -> None:
+    for worker in three.workers:
+        question = {"to": address(worker), "at": now_ms(), "ask": ["list"]}
+        assert ask(worker, "POST", "/ui/api/group", question) == (400, "Internal request missing required signature")
 
 
 def test_offsets_and_topics_are_the_same_from_every_worker(three: Cluster) -> None:

@@ -229,20 +229,20 @@ class ConnectClient:
         found: Sequence[Mapping[str, Any]] = self._own(name, query)["notifications"]
         return found
 
-    def log_lines(self, name: str, since: int = 0) -> list[tuple[int, int, str]]:
-        """Return (number, task, line) of the last lines of the connector's tasks on this worker, with larger numbers than `since`.
+    def log_lines(self, name: str, since: str = "0") -> tuple[list[tuple[int, int, str]], str]:
+        """Return (number, task, line) of the last lines of the connector's tasks, and what to pass as `since` for the lines after them.
 
         Raises:
             ConnectError: the worker does not answer that.
         """
         try:
-            found = self._object(f"/ui/api{_connector(name, 'log')}?since={since}")
+            found = self._object(f"/ui/api{_connector(name, 'log')}?since={urllib.parse.quote(since, safe='')}")
         except NotFoundError as error:
             raise ConnectError(
                 f"The worker at {self.url} shows no log: it has rest.ui=off, or is Kafka Connect's in Java. Look into its log file, for "
                 f"lines with [{name}|"
             ) from error
-        return [(int(number), int(task), str(line)) for number, task, line in found["lines"]]
+        return [(int(number), int(task), str(line)) for number, task, line in found["lines"]], str(found["next"])
 
     def doctor(self, java_class: str, config: Mapping[str, str]) -> Mapping[str, Any]:
         """Return everything that a configuration and its servers lack (docs/doctor.md); Kafka Connect's worker answers 404."""

@@ -1,4 +1,4 @@
-"""`logs`: the last lines that a connector's tasks have logged, from the memory of the worker that runs them.
+"""`logs`: the last lines that a connector's tasks have logged, from the memory of the workers that run them.
 
 It is what the page /ui shows, and no request of Kafka Connect's: a worker in Java has none, nor has one with `rest.ui=off`.
 """
@@ -69,34 +69,36 @@ def _logs(chosen: argparse.Namespace, *, pause: Callable[[float], None] = time.s
     client = client_of(chosen)
     status = client.status(chosen.name)
     wanted = Filter(chosen.level, chosen.task)
-    lines = client.log_lines(chosen.name)
-    last = lines[-1][0] if lines else 0
+    lines, following = client.log_lines(chosen.name)
     shown = wanted.chosen(lines)
     _print(chosen, shown[-chosen.count :] if chosen.count else shown)
     if not lines and not chosen.follow:
         say_note(f"{client.url} has no lines of {chosen.name}. {_where(status)}")
     while chosen.follow:
         pause(_FOLLOW_SECONDS)
-        last = _print_newer(chosen, client, wanted, last)
+        following = _print_newer(chosen, client, wanted, following)
     return OK
 
 
-def _print_newer(chosen: argparse.Namespace, client: ConnectClient, wanted: Filter, last: int) -> int:
-    """Print what has come; returns the last line's number. A worker that does not answer is asked again: numbers grow over its restarts."""
+def _print_newer(chosen: argparse.Namespace, client: ConnectClient, wanted: Filter, since: str) -> str:
+    """Print what has come; returns what to ask for next. A worker that does not answer is asked again: numbers grow over its restarts."""
     try:
-        lines = client.log_lines(chosen.name, last)
+        lines, following = client.log_lines(chosen.name, since)
     except RetriableError as error:
         say_note(f"{error}; asking again")
-        return last
+        return since
     _print(chosen, wanted.chosen(lines))
-    return lines[-1][0] if lines else last
+    return following
 
 
 def _where(status: Mapping[str, Any]) -> str:
     workers = sorted({str(task["worker_id"]) for task in status["tasks"] if task.get("worker_id")})
     if not workers:
         return "It has no tasks, so nothing of it runs."
-    return f"A worker has the lines of its own tasks since its start; these run on {', '.join(workers)}: give the address with --worker."
+    return (
+        f"A worker has the lines of its tasks since its start, and these run on {', '.join(workers)}. If that worker cannot be reached by "
+        "this one, give its address with --worker."
+    )
 
 
 def _print(chosen: argparse.Namespace, lines: Sequence[tuple[Line, str]]) -> None:
@@ -118,8 +120,8 @@ COMMANDS = (
         _options,
         _logs,
         about=(
-            "The worker keeps 500 lines of each connector, for the tasks that it runs itself, since its start. They have no secrets. "
-            "It needs this project's worker."
+            "Each worker keeps 500 lines of each connector, for the tasks that it runs, since its start; you may ask any worker of the "
+            "group. The lines have no secrets. It needs this project's worker."
         ),
         examples=("logs inventory", "logs inventory --level warn -n 20", "logs inventory --follow --worker http://worker-2:8083"),
     ),

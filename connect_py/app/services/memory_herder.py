@@ -78,8 +78,8 @@ class _MemoryPage:
     def history(self, name: str, seconds: int) -> Mapping[str, Any]:
         return {"tasks": {}, "began": 0}
 
-    def log(self, name: str, since: int) -> Mapping[str, Any]:
-        return {"lines": []}
+    def log(self, name: str, since: str) -> Mapping[str, Any]:
+        return {"lines": [], "next": "0"}
 
     def config(self, name: str) -> Mapping[str, str]:
         return hidden(self._herder.connector_info(name).config, definition())
@@ -309,6 +309,9 @@ class MemoryHerder:
 
     def page(self) -> Page:
         return _MemoryPage(self)
+
+    def answer_worker(self, question: bytes, signature: InternalSignature | None) -> object:
+        raise BadRequestError("Internal request missing required signature")
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         self.logger_levels.append((namespace, level))

@@ -13,6 +13,7 @@ from connect_py.errors import BadRequestError, NotFoundError
 from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.base import ConnectorInfo
+from connect_py.herder.other_workers import OtherWorkers
 from connect_py.herder.page import PageRequests
 from connect_py.plugins.registry import Plugins
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
@@ -36,7 +37,7 @@ class NoAdmin:
 class Site:
     """A page over stores in memory, of a worker that has not been started."""
 
-    def __init__(self):
+    def __init__(self, worker_id=WORKER):
         json = "org.apache.kafka.connect.json.JsonConverter"
         self.configs, self.statuses = MemoryConfigStore(), MemoryStatusStore()
         self.now = 100.0
@@ -63,11 +64,12 @@ class Site:
             MemoryOffsetStore(),
             admin=NoAdmin(),
             assignment=SoleWorker(),
-            worker_id=WORKER,
+            worker_id=worker_id,
             cluster_id="k",
             task_command=["none"],
         )
-        self.page = PageRequests(self.applier, self.put, self.diagnose, clock=lambda: self.now)
+        self.others = OtherWorkers(self.applier, clock=lambda: self.now)
+        self.page = PageRequests(self.applier, self.put, self.diagnose, self.others, clock=lambda: self.now)
 
     def diagnose(self, config):
         self.stored.append(dict(config))
@@ -110,7 +112,9 @@ class Site:
 
 @pytest.fixture
 def site():
-    return Site()
+    made = Site()
+    yield made
+    made.others.close()
 
 
 def test_a_failed_connector_shows_its_cause_and_the_statement_to_run(site):
@@ -162,6 +166,7 @@ def test_a_connector_of_another_worker_says_where_its_figures_are(site):
     site.add("far", worker="other:8083", here=False)
     entry = site.state()["connectors"]["far"]
     assert (entry["here"], entry["verdict"], entry["reason"]) == (False, "running", "its figures are on worker other:8083")
+    assert site.page.connector("far")["silent"] == ["other:8083"]  # there is no key that could sign a question
     assert site.page.worker()["workers"] == {
         WORKER: {"connectors": 0, "tasks": 0},
         "other:8083": {"connectors": 1, "tasks": 1},

@@ -25,6 +25,9 @@ WELL = Observed(
     position_age=1.0,
 )
 
+#: What a worker knows of a connector that it has, and whose task another worker runs.
+AWAY: dict[str, Any] = {"task_states": (), "runs_elsewhere": True, "report_age": None, "is_connected": None, "quiet_for": None}
+
 
 @pytest.mark.parametrize(
     ("change", "verdict", "reason"),
@@ -76,6 +79,10 @@ WELL = Observed(
         ({"connector_state": "paused", "task_states": ("paused",)}, Verdict.PAUSED, "paused on request"),
         ({"task_states": ("restarting",)}, Verdict.STARTING, "its task has not reported yet"),
         ({"report_age": None}, Verdict.STARTING, "its task has not reported yet"),
+        (AWAY, Verdict.STREAMING, "its log was read; its task runs on another worker"),
+        (AWAY | {"head": 200_000_000}, Verdict.BEHIND, "199 MB behind, catching up"),
+        (AWAY | {"head": None}, Verdict.UNKNOWN, "its task runs on another worker"),
+        (AWAY | {"connector_state": "paused"}, Verdict.PAUSED, "paused on request"),
     ],
 )
 def test_a_verdict_has_its_reason(change: dict[str, Any], verdict: Verdict, reason: str) -> None:
