@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,6 +66,19 @@ def is_streaming(worker: Worker, connector: str) -> bool:
     """Whether the stored offset is behind the initial snapshot."""
     offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
     return bool(offsets) and "snapshot" not in offsets[0]["offset"]
+
+
+def goes_on_until(worker: Worker, connector: str, is_far_enough: Callable[[], bool]) -> bool:
+    """Wait until a snapshot has come far enough for the next kill; False when it has ended before. On a busy machine each kill comes late,
+    and the last ones may find nothing left to interrupt."""
+    wait_until(lambda: is_far_enough() or has_ended_snapshot(worker, connector), 60, "a part of the snapshot")
+    return not has_ended_snapshot(worker, connector)
+
+
+def has_ended_snapshot(worker: Worker, connector: str) -> bool:
+    """Whether the stored offset says that the initial snapshot is over."""
+    offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
+    return bool(offsets) and ("snapshot" not in offsets[0]["offset"] or offsets[0]["offset"].get("snapshot_completed") is True)
 
 
 def are_gone(pids: list[int]) -> bool:

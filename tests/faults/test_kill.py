@@ -33,6 +33,8 @@ from tests.kills import (
     await_history,
     bring_back,
     changing,
+    goes_on_until,
+    has_ended_snapshot,
     has_records,
     is_running,
     kill,
@@ -103,28 +105,19 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
             before = 0
             for round_number in range(KILLS):
                 far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
-                wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
+                if not goes_on_until(worker, tag, partial(has_records, kafka, topic, far_enough)):
+                    break
                 gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task", "PostgreSQL")
                 before = kafka.count(topic)
                 bring_back(worker, tag)
                 wait_until(partial(are_gone, gone), 60, "the end of the processes that read")
-            await_position(worker, tag)
+            wait_until(partial(has_ended_snapshot, worker, tag), 180, "the end of the snapshot")
     keys = reads(await_history(kafka, {**config, "name": tag}, DIGEST, offsets_topic=worker.topic("offset")))
     again = len(keys) - len(set(keys))
     print(f"{KILLS} kills, {readers} readers: {again} rows of {ROWS} were read again, in chunks of {CHUNK}")
     # a chunk a reader, and one whose offset was on its way
     assert again <= KILLS * (readers + 1) * CHUNK
     worker.delete(tag)
-
-
-def await_position(worker: Worker, connector: str) -> None:
-    """Wait until the snapshot has ended, by the stored offset."""
-
-    def is_streaming() -> bool:
-        offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
-        return bool(offsets) and offsets[0]["offset"].get("snapshot_completed", True)
-
-    wait_until(is_streaming, 180, "the end of the snapshot")
 
 
 def test_streaming_that_is_killed_again_and_again_loses_no_change(

@@ -32,6 +32,7 @@ from tests.kills import (
     await_history,
     bring_back,
     changing,
+    goes_on_until,
     has_records,
     is_streaming,
     kill,
@@ -177,7 +178,8 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
         before = 0
         for round_number in range(KILLS):
             far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
-            wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
+            if not goes_on_until(worker, name, partial(has_records, kafka, topic, far_enough)):
+                break
             gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task", system_of(config))
             before = kafka.count(topic)
             bring_back(worker, name)
