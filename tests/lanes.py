@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path(__file__).with_name("durations.json")
 #: What tests that start Spark say of themselves: they share one lane, and so one JVM and one session.
 _SPARK = "pytest.mark.spark"
+#: Starts hundreds of processes: what runs beside it becomes five times slower.
+_CROWD = "pytest.mark.crowd"
 #: For a file that nobody has measured.
 _UNKNOWN_SECONDS = 10.0
 #: A run without a word for this long shows that it is alive.
@@ -100,6 +102,9 @@ def main(arguments: list[str]) -> int:
                     if name == names[0] and len(names) > 1:
                         _await_collection(lanes[-1])
             codes = _wait(lanes)
+            if asked.long:
+                lanes.append(_start("crowd", [str(path.relative_to(ROOT)) for path in sorted(_crowds())], options, Path(folder)))
+                codes |= _wait(lanes[-1:])
         except KeyboardInterrupt:
             for lane in lanes:
                 lane.process.wait()
@@ -153,9 +158,10 @@ def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], dict[str, float]]
     unit: dict[str, float] = {}
     spark: dict[str, float] = {}
     others: dict[str, float] = {}
+    crowds = _crowds()
     for path in sorted(tests.rglob("test_*.py")):
         name = str(path.relative_to(ROOT))
-        if only_long and name.startswith("tests/parity/"):
+        if (only_long and name.startswith("tests/parity/")) or (asked.long and path in crowds):
             continue
         seconds = 0.0 if only_long else known.get(name, _UNKNOWN_SECONDS)
         if only_long or asked.long:
@@ -166,6 +172,11 @@ def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], dict[str, float]]
         return {("spark",): spark, ("others",): {**unit, **others}}
     sparks = ("spark one", "spark two") if asked.long else ("spark",)
     return {("one", "two", "three"): others, sparks: spark, ("unit",): unit}
+
+
+def _crowds() -> list[Path]:
+    """Return the files that run after all others, one at a time."""
+    return [path for path in (ROOT / "tests").rglob("test_*.py") if _CROWD in path.read_text()]
 
 
 def _longest_first(seconds: dict[str, float]) -> list[str]:

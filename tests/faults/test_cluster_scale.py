@@ -12,7 +12,7 @@ from tests.cluster import Cluster, assert_nothing_lost_and_one_owner, now_ms, ta
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.crowd, pytest.mark.timeout(1800)]
 
 CONNECTORS, TASKS_EACH = int(os.environ.get("CLUSTER_CONNECTORS") or 100), 3
 TASKS = CONNECTORS * TASKS_EACH
