@@ -113,6 +113,6 @@ export function Silent({ detail }) {
   const { worker } = useStore();
   if (!worker || !detail.silent.length) return null;
   const path = `#/connector/${encodeURIComponent(detail.name)}`;
-  return html`<p class="note">No answer from ${detail.silent.map((each) => html`<a href="${worker.scheme}://${each}/ui/${path}">${each}</a> `)}:
+  return html`<p class="note">No answer from ${detail.silent.map((each, at) => html`${at ? ', ' : ''}<a href="${worker.scheme}://${each}/ui/${path}">${each}</a>`)}:
     figures, plots and log lines of the tasks that run there are missing.</p>`;
 }
