@@ -17,7 +17,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from connect_py.errors import BadRequestError, RetriableError
@@ -63,13 +63,18 @@ class OtherWorkers:
 
     def ids(self) -> list[str]:
         """Return the workers that have reported something that they run, without this one."""
+        return sorted(self.work().keys() - {self._applier.worker_id})
+
+    def work(self) -> dict[str, dict[str, int]]:
+        """Return the number of ``connectors`` and ``tasks`` by worker, as they were reported; this worker is there in any case."""
         statuses = self._applier.statuses
-        found = set()
+        found = {self._applier.worker_id: {"connectors": 0, "tasks": 0}}
         for name in self._applier.configs.snapshot().connectors:
-            for status in (statuses.connector(name), *statuses.tasks(name).values()):
+            reports = [("connectors", statuses.connector(name)), *(("tasks", status) for status in statuses.tasks(name).values())]
+            for what, status in reports:
                 if status is not None and status.state not in ("UNASSIGNED", "DESTROYED"):
-                    found.add(status.worker_id)
-        return sorted(found - {self._applier.worker_id})
+                    found.setdefault(status.worker_id, {"connectors": 0, "tasks": 0})[what] += 1
+        return found
 
     def ask(self, questions: Mapping[str, Sequence[object]]) -> dict[str, Any]:
         """Return the answers to a question for each worker; who does not answer in time is left out.
@@ -90,17 +95,16 @@ class OtherWorkers:
         with self._lock:
             if self._is_closed:
                 return {}
+            for known in (self._asked_at, self._lists, self._silent_until):
+                for gone in known.keys() - set(workers):
+                    del known[gone]
             due = [worker for worker in workers if now - self._asked_at.get(worker, float("-inf")) >= _LIST_SECONDS]
             self._asked_at |= dict.fromkeys(due, now)
             asked = {worker: self._pool.submit(self._take_list, worker) for worker in due}
             first = [asked[worker] for worker in due if worker not in self._lists and now >= self._silent_until.get(worker, 0.0)]
         concurrent.futures.wait(first, _FIRST_SECONDS)
         with self._lock:
-            return {
-                worker: entries
-                for worker, (at, entries) in self._lists.items()
-                if worker in workers and self._clock() - at < _STALE_SECONDS
-            }
+            return {worker: entries for worker, (at, entries) in self._lists.items() if self._clock() - at < _STALE_SECONDS}
 
     def close(self) -> None:
         """Wait for no answer any more; threads that wait for one end within seconds."""
@@ -192,7 +196,7 @@ def _verdict(own: Entry, others: Mapping[str, Entry]) -> tuple[str, str]:
     return (measured[0]["verdict"], measured[0]["reason"]) if measured else ("running", "")
 
 
-def _furthest(parts: Any) -> Mapping[str, Any] | None:
+def _furthest(parts: Iterable[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
     found: dict[str, Any] = {}
     for part in parts:
         for name, value in (part or {}).items():

@@ -50,9 +50,6 @@ _MOST_GONE = 1000
 #: Characters of the line that says what is wrong.
 _LINE_LENGTH = 400
 
-#: The longest time of which measurements are kept.
-MAX_HISTORY_SECONDS = 86_400
-
 #: Stores a connector (`Herder.put_connector`).
 PutConnector = Callable[..., tuple[bool, ConnectorInfo]]
 
@@ -91,11 +88,13 @@ class PageRequests:
 
     def state(self, since: int | None) -> Mapping[str, Any]:
         """Return all connectors, or those that have changed since an answer."""
-        others = self._others.lists()
+        if self._is_stale():
+            others = self._others.lists()  # may wait for other workers: not with the lock
+            with self._lock:
+                if self._is_stale():
+                    self._make(others)
+                    self._made_at = self._clock()
         with self._lock:
-            if self._clock() - self._made_at >= _FRESH_SECONDS:
-                self._make(others)
-                self._made_at = self._clock()
             is_full = since is None or not self._oldest <= since <= self._number
             after = -1 if is_full or since is None else since
             return {
@@ -105,6 +104,9 @@ class PageRequests:
                 "connectors": {name: entry for name, (number, entry) in self._entries.items() if number > after},
                 "gone": [] if is_full else [name for name, number in self._gone.items() if number > after],
             }
+
+    def _is_stale(self) -> bool:
+        return self._clock() - self._made_at >= _FRESH_SECONDS
 
     def _make(self, others: Mapping[str, Mapping[str, Any]]) -> None:
         snapshot, figures = self._applier.configs.snapshot(), self._applier.metrics.figures()
@@ -238,7 +240,7 @@ class PageRequests:
                 case ["connector", str(name)]:
                     return self._own_connector(name)
                 case ["history", str(name), int(seconds)]:
-                    return self._own_history(name, max(1, min(seconds, MAX_HISTORY_SECONDS)))
+                    return self._own_history(name, seconds)
                 case ["log", str(name), int(number)]:
                     return self._applier.recent_lines.of(name, number)
         except NotFoundError:  # this worker has not read of it yet
@@ -310,13 +312,6 @@ class PageRequests:
     def worker(self) -> Mapping[str, Any]:
         """Return what this worker is, its properties, and the other workers of its group."""
         applier, assignment = self._applier, self._applier.assignment
-        workers: dict[str, dict[str, int]] = {applier.worker_id: {"connectors": 0, "tasks": 0}}
-        for name in applier.configs.snapshot().connectors:
-            connector = applier.statuses.connector(name)
-            found: Iterable[tuple[str, Status]] = [("tasks", status) for status in applier.statuses.tasks(name).values()]
-            for what, status in [*found, *([("connectors", connector)] if connector is not None else [])]:
-                if status.state not in ("UNASSIGNED", "DESTROYED"):
-                    workers.setdefault(status.worker_id, {"connectors": 0, "tasks": 0})[what] += 1
         return {
             "version": VERSION,
             "worker": applier.worker_id,
@@ -328,7 +323,7 @@ class PageRequests:
             "scheme": applier.worker.advertised_scheme,
             "began_ms": self._began_ms,
             "memory_bytes": _memory_bytes(),
-            "workers": workers,
+            "workers": self._others.work(),
             "properties": {name: scrub(value) for name, value in sorted(hidden(applier.worker.raw, None).items())},
         }
 

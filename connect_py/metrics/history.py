@@ -108,7 +108,8 @@ class TaskHistory:
                 series[earlier % slots] = value
 
     def points(self, seconds: int) -> dict[str, Any]:
-        """Return ``{"start", "step", "series": {name: [value or None, …]}}`` of at least so many seconds, if a ring is that long.
+        """Return ``{"start", "step", "series": {name: [value or None, …]}}`` of at least so many seconds, if a ring is that long;
+        the longest one otherwise, and of one value at least.
 
         `start` is the time of the first value, in seconds since 1970; the last value is the slot that is still being filled.
         """

@@ -69,7 +69,7 @@ class Observed:
     Attributes:
         connector_state: running, paused, stopped, failed, unassigned or restarting.
         task_states: of its tasks on this worker.
-        runs_elsewhere: another worker runs its task, and knows what it does.
+        runs_elsewhere: no task of it runs here, and another worker, which knows what it does, has its task.
         report_age: since a task has last reported; None before the first report.
         is_snapshotting: a snapshot runs.
         is_connected: the stream is open; None where the task does not say.
@@ -120,7 +120,7 @@ def _of_state(seen: Observed) -> Judgement | None:
         return Judgement(Verdict.STOPPED, "stopped on request" + kept)
     if seen.connector_state == "paused":
         return Judgement(Verdict.PAUSED, "paused on request" + kept)
-    if seen.runs_elsewhere and not seen.task_states:
+    if seen.runs_elsewhere:
         return None
     if not seen.task_states or any(state != "running" for state in seen.task_states) or seen.report_age is None:
         return Judgement(Verdict.STARTING, "its task has not reported yet" + kept)
@@ -162,7 +162,7 @@ def _of_progress(seen: Observed) -> Judgement:
         return Judgement(Verdict.BEHIND, f"{time_text(lag)} behind, catching up")
     if distance is not None and distance >= (BEHIND_BYTES if seen.unit == "bytes" else BEHIND_SECONDS):
         return Judgement(Verdict.BEHIND, f"{_distance(distance, seen.unit)} behind, catching up")
-    if seen.runs_elsewhere and not seen.task_states:
+    if seen.runs_elsewhere:
         known = distance is not None
         return Judgement(Verdict.STREAMING, f"its log was read; {_AWAY}") if known else Judgement(Verdict.UNKNOWN, _AWAY)
     if seen.quiet_for is not None and seen.quiet_for < IDLE_SECONDS:

@@ -22,7 +22,6 @@ from starlette.responses import Response
 
 from connect_py.errors import NotFoundError, RestError
 from connect_py.herder.base import Herder
-from connect_py.herder.page import MAX_HISTORY_SECONDS
 from rest_api import models
 from rest_api.bodies import Config
 from rest_api.models import json_response
@@ -108,7 +107,7 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
 
     @router.get("/api/connectors/{connector}/history")
     def history(request: Request, connector: Connector, seconds: Annotated[int, Query()] = 600) -> Response:
-        return _packed(request, herder.page().history(connector, max(1, min(seconds, MAX_HISTORY_SECONDS))))
+        return _packed(request, herder.page().history(connector, seconds))
 
     @router.get("/api/connectors/{connector}/log")
     def log(request: Request, connector: Connector, since: Annotated[str, Query()] = "0") -> Response:

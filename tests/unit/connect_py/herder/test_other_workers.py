@@ -139,6 +139,18 @@ def test_a_worker_that_hangs_holds_up_the_first_list_only_for_a_moment(site, net
     ends.set()
 
 
+def test_a_second_page_asks_nobody_and_a_worker_that_is_gone_is_forgotten(site, network):
+    other_of(site, network)
+    assert site.state()["connectors"]["far"]["reason"] != f"its figures are on worker {OTHER}"
+    site.page.state(None)
+    assert network.asked == [(OTHER, "list")]
+    site.add("far", worker="third:8083", here=False)
+    assert site.others.ids() == ["third:8083"]
+    network.workers["third:8083"] = UnsentError("connection refused")
+    assert site.state()["connectors"]["far"]["reason"] == "its figures are on worker third:8083"
+    assert site.others.lists() == {}
+
+
 def test_a_closed_one_asks_nobody(site, network):
     other_of(site, network)
     site.others.close()

@@ -51,6 +51,8 @@ def test_longer_rings_keep_averages_of_rates_and_peaks_of_lateness():
     late = [value for value in hours["series"]["age_ms"] if value == 90_000.0]
     assert len(late) == 1
     day = history.points(86_400)
+    assert history.points(10**9) == day
+    assert [len(history.points(seconds)["series"]["cpu"]) for seconds in (0, -5)] == [1, 1]
     assert (day["step"], len(day["series"]["age_ms"])) == (300, 288)
     assert [value for value in day["series"]["age_ms"] if value is not None].count(90_000.0) == 1
     assert {value for value in day["series"]["records_out"] if value is not None} == {10.5}
