@@ -18,6 +18,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -82,6 +83,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--record", action="store_true")
     asked, options = parser.parse_known_args(arguments)
     os.environ.pop(_NO_BYTECODE, None)
+    # a shell's job in the background ignores it, and all that it starts would: tests interrupt commands
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"seeds of this run: {SEEDS}={os.environ.setdefault(SEEDS, str(random.randrange(1_000_000)))}", flush=True)
     if asked.long:
         os.environ[LONG] = "1"

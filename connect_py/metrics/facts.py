@@ -14,13 +14,13 @@ from typing import Any
 
 from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.task import MetricGroup
-from connect_py.metrics.verdict import OPENING_SECONDS, STALL_SECONDS, Judgement, Observed, judge
+from connect_py.metrics.verdict import OPENING_SECONDS, STALL_SECONDS, STORED_SECONDS, Judgement, Observed, judge
 
 #: Facts are shown for so long after the source was last able to give them.
 _STALE_SECONDS = 90.0
 
 #: How long ends of the log are remembered.
-_HEADS_SECONDS = 120.0
+_HEADS_SECONDS = 2 * STORED_SECONDS
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class SourceFactsStore:
             unacknowledged=seen.unacknowledged,
             unacknowledged_for=now - max(seen.acknowledged.since, seen.waits_since),
             head=facts.head if is_fresh else None,
-            earlier_head=self._earlier(facts, now - STALL_SECONDS) if is_fresh else None,
+            earlier_head=self._earlier(facts, now - (STORED_SECONDS if runs_elsewhere else STALL_SECONDS)) if is_fresh else None,
             position=position,
             position_age=now - since,
             unit=facts.unit,

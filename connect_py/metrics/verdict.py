@@ -30,6 +30,9 @@ IDLE_SECONDS = 60.0
 BEHIND_SECONDS = 30.0
 BEHIND_BYTES = 64 << 20
 
+#: A stored offset is so old at most: it is stored once a minute (``offset.flush.interval.ms``), and read once a minute.
+STORED_SECONDS = 150.0
+
 #: What a log may hold beyond the last position that its server tells a reader who has read everything: PostgreSQL's record of a
 #: checkpoint, MongoDB's note every 10 s that nothing has happened.
 _SLACK = {"bytes": 16 << 10, "seconds": 12}
@@ -78,8 +81,9 @@ class Observed:
         lag_ms: age of the last event when it was read; -1 before the first.
         unacknowledged: records on their way to Kafka.
         unacknowledged_for: since Kafka has last acknowledged one, while some were on their way.
-        head: the end of the source's log now; earlier_head: as it was known `STALL_SECONDS` ago.
-        position: the task's; position_age: since it last changed.
+        head: the end of the source's log now; earlier_head: as it was known `STALL_SECONDS` ago, where the task runs elsewhere
+            `STORED_SECONDS`.
+        position: the task's, where it runs elsewhere the one that it has stored; position_age: since it last changed.
         unit: of these: bytes or seconds.
         facts_error: why the source does not say; empty when it does.
         retained_bytes: log that the server keeps for the connector, where it says.
@@ -155,7 +159,9 @@ def _is_stuck(seen: Observed) -> bool:
 
 
 def _of_progress(seen: Observed) -> Judgement:
-    distance = None if seen.head is None or seen.position is None else max(0, seen.head - seen.position)
+    # what the task has read since it stored its position is not known here
+    head = seen.earlier_head if seen.runs_elsewhere else seen.head
+    distance = None if head is None or seen.position is None else max(0, head - seen.position)
     is_flowing = seen.quiet_for is not None and seen.quiet_for < STALL_SECONDS
     lag = seen.lag_ms / 1000
     if is_flowing and lag >= BEHIND_SECONDS:
@@ -163,7 +169,7 @@ def _of_progress(seen: Observed) -> Judgement:
     if distance is not None and distance >= (BEHIND_BYTES if seen.unit == "bytes" else BEHIND_SECONDS):
         return Judgement(Verdict.BEHIND, f"{_distance(distance, seen.unit)} behind, catching up")
     if seen.runs_elsewhere:
-        known = distance is not None
+        known = seen.head is not None and seen.position is not None
         return Judgement(Verdict.STREAMING, f"its log was read; {_AWAY}") if known else Judgement(Verdict.UNKNOWN, _AWAY)
     if seen.quiet_for is not None and seen.quiet_for < IDLE_SECONDS:
         return Judgement(Verdict.STREAMING, "events are read as they happen")

@@ -146,6 +146,20 @@ def test_every_type_is_read_as_the_server_reads_it(server: Server) -> None:
     server.change(f"CREATE TABLE t ({columns}, id INT PRIMARY KEY) CHARSET utf8mb4")
 
 
+def test_binary_columns_of_a_conversion_have_the_tables_new_default(server: Server) -> None:
+    server.change("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(5), b VARCHAR(6) BINARY) CHARSET ucs2")
+    conversion = (
+        "ALTER TABLE t CONVERT TO CHARACTER SET latin1, ADD c VARCHAR(3), ADD d VARCHAR(3) BINARY AFTER id, MODIFY a CHAR(4) BINARY, "
+        "ADD e VARCHAR(3) CHARACTER SET greek BINARY, DEFAULT CHARSET = utf8mb4"
+    )
+    if server.is_mariadb:
+        server.change(conversion)
+    else:
+        with pytest.raises(pymysql.MySQLError, match="Conflicting declarations"):
+            server.run(conversion)
+    server.change("ALTER TABLE t CONVERT TO CHARACTER SET latin2, ADD f VARCHAR(3) BINARY")
+
+
 def test_random_sequences_of_changes_leave_the_models_equal(server: Server) -> None:
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)

@@ -161,6 +161,7 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
     if default is not None:
         table = replace(table, charset=default)
     converted: str | None = None
+    before = frozenset(table.columns)
     while not reader.ended:
         if reader.accept("CONVERT", "TO"):
             converted = _read_charset(reader)
@@ -172,7 +173,10 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
         table = replace(table, versioned=False)
     if converted is not None:
         # also columns that the statement itself adds, wherever it stands in it
-        columns = tuple(replace(column, charset=converted) if column.charset else column for column in table.columns)
+        columns = tuple(
+            replace(column, charset=converted) if column.charset and (column in before or not _is_binary(column, default)) else column
+            for column in table.columns
+        )
         table = replace(table, charset=default or converted, columns=columns)
     if table.id != id_:
         table = replace(table, id=tables.named(table.id.schema, table.id.table))
@@ -182,6 +186,12 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
         return [Change("ALTER", table.id, table)]
     tables.tables[id_] = table
     return [Change("ALTER", id_, table)]
+
+
+def _is_binary(column: MyColumn, default: str | None) -> bool:
+    """Return whether a column was defined as BINARY alone: with the binary collation of the table's new default, which MariaDB takes for a
+    collation of its own that CONVERT TO leaves alone. MySQL refuses CONVERT TO one character set next to another default."""
+    return default is not None and column.charset == default and column.type_name.endswith(" BINARY")
 
 
 def _default_charset(reader: Reader) -> str | None:

@@ -80,7 +80,8 @@ AWAY: dict[str, Any] = {"task_states": (), "runs_elsewhere": True, "report_age":
         ({"task_states": ("restarting",)}, Verdict.STARTING, "its task has not reported yet"),
         ({"report_age": None}, Verdict.STARTING, "its task has not reported yet"),
         (AWAY, Verdict.STREAMING, "its log was read; its task runs on another worker"),
-        (AWAY | {"head": 200_000_000}, Verdict.BEHIND, "199 MB behind, catching up"),
+        (AWAY | {"head": 200_000_000}, Verdict.STREAMING, "its log was read; its task runs on another worker"),
+        (AWAY | {"head": 300_000_000, "earlier_head": 200_000_000}, Verdict.BEHIND, "199 MB behind, catching up"),
         (AWAY | {"head": None}, Verdict.UNKNOWN, "its task runs on another worker"),
         (AWAY | {"connector_state": "paused"}, Verdict.PAUSED, "paused on request"),
     ],
@@ -171,3 +172,18 @@ def test_facts_of_a_source_that_no_longer_answers_vanish_and_their_connector_say
     (own,) = store.groups("c", judgement, seen)
     assert own.values == {"verdict": "stopped", "facts-up": 0}
     assert store.shown("c", judgement, seen)["facts_error"] == "connection refused"
+
+
+def test_a_task_of_another_worker_that_stores_its_position_once_a_minute_is_not_behind() -> None:
+    clock = _Clock()
+    store = SourceFactsStore(clock)
+    verdicts = {}
+    for rate in (0, 1, 5):  # tenths of what the source writes that the task does not get read
+        position = 0
+        for second in range(0, 600, 10):
+            clock.now += 10
+            if second % 60 == 0:
+                position = second * (10 - rate) // 10
+            store.reported(f"c{rate}", _facts(second, position) | {"unit": "seconds"}, uses_offsets=True)
+        verdicts[rate] = store.judged(f"c{rate}", "running", [], None, runs_elsewhere=True)[0].verdict
+    assert verdicts == {0: Verdict.STREAMING, 1: Verdict.STREAMING, 5: Verdict.BEHIND}
