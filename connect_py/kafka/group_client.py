@@ -185,6 +185,11 @@ class KafkaGroupClient:
             raise ConfigError(f"The Kafka broker does not let this worker into the group '{self._group}': {_text(error)}") from error
         except _REFUSED as error:
             raise ConfigError(f"The Kafka broker refuses this worker's credentials: {_text(error)}") from error
+        except errors.UnknownError as error:
+            raise RetriableError(
+                f"The broker could not store the group '{self._group}' (UNKNOWN_SERVER_ERROR). A group is one record, with all that its "
+                "workers have: where that is thousands of tasks, raise max.message.bytes of the topic __consumer_offsets."
+            ) from error
         except errors.KafkaError as error:
             raise RetriableError(f"The group '{self._group}' could not be joined: {_text(error)}") from error
         return self._coordinator.take_joined()

@@ -131,6 +131,16 @@ def test_members_whose_offers_exceed_a_megabyte_meet(kafka: Kafka, make: Make) -
     everything = b" ".join(word.encode() for word in words)
     members = [make(word) for word in words]
     assert join(members[0]) == words[0].encode()
+
+    def is_refused(client: KafkaGroupClient) -> bool:
+        """The broker keeps a group as one record, and of no more than 1 MB unless it is told otherwise."""
+        try:
+            client.join(0.2)
+        except RetriableError as error:
+            return "raise max.message.bytes of the topic __consumer_offsets" in str(error)
+        return False
+
+    eventually(lambda: any(tuple(map(is_refused, members))), "a broker that cannot store the group")
     set_topic(kafka.bootstrap, "__consumer_offsets", {"max.message.bytes": "16000000"})
 
     def meet(client: KafkaGroupClient) -> bool:
