@@ -152,6 +152,10 @@ def test_file_and_position_decide_where_not_every_transaction_has_a_gtid(own: Ow
             late.poll_until(lambda: late.rows("t"))
             assert [(op, row["id"]) for op, row in late.rows("t")] == [("c", 3)]
             assert late.offsets[-1].get("gtids") is None
+        run(own, f"INSERT INTO {table}.t VALUES (4, 0)")
+        with DirectTask(settings, late.offsets[-1]) as again:  # the history's records have GTIDs
+            again.poll_until(lambda: again.rows("t"))
+            assert [(op, row["id"]) for op, row in again.rows("t")] == [("c", 4)]
     finally:
         run(own, "SET GLOBAL gtid_mode = ON")
 

@@ -282,8 +282,9 @@ class HistoryFold:
         until: the offset after which records do not count; None for all.
         wanted: returns whether a server's transactions count.
         lower_case_table_names: the server's ``lower_case_table_names``.
-        by_file_position: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`): offsets are then without
-            GTIDs, which Debezium takes for a server without them, and would find no record that is old enough.
+        by_file_position: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`). They also decide where
+            the offset has no GTIDs: those of older records come from a time in which the server's mode was another one. Debezium takes
+            all such records for newer than the offset, and knows no table then.
         parser: reads statements.
 
     Attributes:
@@ -305,8 +306,8 @@ class HistoryFold:
         self._partition = dict(partition)
         self._until = until
         self._wanted = wanted
-        self._by_file_position = by_file_position
-        if by_file_position and until is not None:
+        self._by_file_position = by_file_position or (until is not None and until.get("gtids") is None)
+        if self._by_file_position and until is not None:
             self._until = _without_gtids(until)
         self._tables = Tables(lower_case_table_names=lower_case_table_names)
         # JSON of a whole record about one table, or one of its changes

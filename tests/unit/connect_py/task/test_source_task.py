@@ -520,9 +520,11 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
 
 
 def test_a_paused_task_goes_on_where_it_was() -> None:
-    run = Run(batch(1), lambda: run.control.pause(True), batch(2))
-    resumer = threading.Timer(0.05, lambda: run.control.pause(False))
-    resumer.start()
+    def pause() -> None:
+        run.control.pause(True)
+        threading.Timer(0.05, run.control.pause, [False]).start()
+
+    run = Run(batch(1), pause, batch(2))
     run()
     assert run.states == ["RUNNING", "PAUSED", "RUNNING"]
     assert run.task.kept_alive >= 1

@@ -110,6 +110,17 @@ def test_a_fold_takes_names_as_they_are_and_leaves_other_connectors_out():
     assert not later.add(json.dumps(record).encode())
 
 
+@pytest.mark.parametrize(("pos", "counts"), [(3, False), (4, True)])
+def test_files_decide_of_records_with_gtids_where_the_offset_has_none(pos: int, counts: bool) -> None:
+    """The server's gtid_mode is ON_PERMISSIVE since the record was made, and offsets are without GTIDs since."""
+    source = {"server": "a"}
+    sql = "CREATE TABLE t (id INT)"
+    position = {"file": "bin.1", "pos": 4, "gtids": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"}
+    record = HistoryRecord(source, position, 1, "d", sql, tuple(apply(sql, Tables(), "d"))).to_json()
+    fold = HistoryFold(source, {"file": "bin.1", "pos": pos}, lambda _: True)
+    assert fold.add(json.dumps(record).encode()) is counts
+
+
 @pytest.mark.parametrize("name", ["t", 'a"b', '"', '"a', 'a"', '""', '"."', "a.b", 'x"."y'])
 def test_names_with_quotes_are_found_again(name: str) -> None:
     assert parse_id(quoted_id(TableId("d", name))) == TableId("d", name)
