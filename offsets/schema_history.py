@@ -66,16 +66,24 @@ class KafkaSchemaHistory:
         properties: Java client properties with `bootstrap.servers`.
         read_seconds: how long one silence of the broker may last while the topic is read.
         admin_seconds: how long one question about the topic may take.
+        admin: asks; by default a client of its own.
 
     Raises:
         ConfigError: a client property cannot be used.
     """
 
-    def __init__(self, topic: str, properties: Mapping[str, str], read_seconds: float = 60.0, admin_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        topic: str,
+        properties: Mapping[str, str],
+        read_seconds: float = 60.0,
+        admin_seconds: float = 30.0,
+        admin: KafkaAdmin | None = None,
+    ) -> None:
         self.topic = topic
         self._properties = dict(properties)
         self._read_seconds = read_seconds
-        self._admin = KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"}, timeout=admin_seconds)
+        self._admin = admin or KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"}, timeout=admin_seconds)
         self._producer: Producer | None = None
         self._failures: list[ConnectError] = []
 
@@ -95,12 +103,12 @@ class KafkaSchemaHistory:
 
     def is_empty(self) -> bool:
         """Return whether nothing was ever kept. Raises RetriableError."""
-        offsets = self._admin.log_offsets([self.topic])
-        return all(begin == end for begin, end in offsets.values())
+        begin, end = self._offsets()
+        return begin == end
 
     def describe(self) -> tuple[int, int, dict[str, str]]:
         """Number of partitions, first offset that is still there, and settings of the topic. Raises RetriableError."""
-        begin, _ = self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))
+        begin, _ = self._offsets()
         return self._admin.describe_topics([self.topic])[self.topic], begin, self._admin.topic_settings(self.topic)
 
     def read(self) -> Iterator[Mapping[str, Any]]:
@@ -116,7 +124,7 @@ class KafkaSchemaHistory:
 
     def read_values(self) -> Iterator[tuple[int, bytes | None]]:
         """Return Kafka offset and value of every record up to the current end, in order. Raises RetriableError as `read`."""
-        end = self._end()
+        _, end = self._offsets()
         settings = librdkafka_config(self._properties, ClientKind.CONSUMER) | {
             "group.id": f"{self.topic}-schemahistory",
             "enable.auto.commit": False,
@@ -147,7 +155,8 @@ class KafkaSchemaHistory:
                     )
         finally:
             consumer.close()
-        if (now := self._end()) != end:
+        _, now = self._offsets()
+        if now != end:
             log.warning(
                 "The schema history in the topic '%s' grew from %d to %d records while it was read. Each connector is to have its own",
                 self.topic,
@@ -155,8 +164,13 @@ class KafkaSchemaHistory:
                 now,
             )
 
-    def _end(self) -> int:
-        return self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))[1]
+    def _offsets(self) -> tuple[int, int]:
+        """First and next offset, zeros without a topic. A broker that has just started may not know the partition that it leads yet: it is
+        asked again, since a history that seems to be empty would cost the connector its tables. Raises RetriableError."""
+        if not self.exists():
+            return 0, 0
+        place = Place(self.topic, _PARTITION)
+        return self._admin.begin_offsets([place])[place], self._admin.end_offsets([place], committed=True)[place]
 
     def _object(self, value: bytes | None, offset: int) -> Mapping[str, Any] | None:
         try:
