@@ -160,6 +160,33 @@ def test_file_and_position_decide_where_not_every_transaction_has_a_gtid(own: Ow
         run(own, "SET GLOBAL gtid_mode = ON")
 
 
+@pytest.mark.parametrize("own", ["mysql"], indirect=True)
+def test_offsets_get_gtids_once_the_server_gives_each_transaction_one(own: OwnServer, kafka: Kafka, table: str) -> None:
+    modes = ("ON_PERMISSIVE", "OFF_PERMISSIVE")
+    settings = config(own, kafka, table)
+    run(own, *(f"SET GLOBAL gtid_mode = {mode}" for mode in modes))
+    try:
+        with DirectTask(settings) as task:
+            task.poll_until(lambda: task.rows("t"))
+            run(own, f"INSERT INTO {table}.t VALUES (1, 0)")
+            task.poll_until(lambda: len(task.rows("t")) == 2)
+        assert "gtids" not in task.offsets[-1]
+    finally:
+        run(own, *(f"SET GLOBAL gtid_mode = {mode}" for mode in (*reversed(modes), "ON")))
+    run(own, f"INSERT INTO {table}.t VALUES (2, 0)")
+    with DirectTask(settings, task.offsets[-1]) as again:
+        again.poll_until(lambda: again.rows("t"))
+        executed = run(own, "SELECT @@global.gtid_executed")[0][0]
+        run(own, f"INSERT INTO {table}.t VALUES (3, 0)")
+        again.poll_until(lambda: len(again.rows("t")) == 2)
+    # the transaction of a row is complete with the next one
+    assert again.offsets[-1]["gtids"] == executed.replace("\n", "")
+    run(own, f"INSERT INTO {table}.t VALUES (4, 0)")
+    with DirectTask(settings, again.offsets[-1]) as last:
+        last.poll_until(lambda: last.rows("t"))
+    assert [row["id"] for _, row in (*task.rows("t"), *again.rows("t"), *last.rows("t"))] == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("own", ["mysql", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
 def test_a_stream_that_began_on_a_server_whose_log_was_purged_resumes(own: OwnServer, kafka: Kafka, table: str) -> None:
     """The loss R7 of the reference (dbz#2227): the first restart of a start without a snapshot missed the transactions that were purged."""

@@ -265,6 +265,13 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviousGtids:
+    """The transactions of all files before this one, as the server encodes them (`GtidSet.decode`)."""
+
+    encoded: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Other:
     """An event without a meaning for changes."""
 
@@ -283,6 +290,7 @@ Body = (
     | Heartbeat
     | TransactionPayload
     | Incident
+    | PreviousGtids
     | Other
 )
 
@@ -498,6 +506,7 @@ _BODIES: dict[int, Callable[[Cursor], Body]] = {
     EventType.HEARTBEAT_V2: _heartbeat_v2,
     EventType.TRANSACTION_PAYLOAD: _transaction_payload,
     EventType.INCIDENT: _incident,
+    EventType.PREVIOUS_GTIDS: lambda cursor: PreviousGtids(bytes(cursor.rest())),
 }
 
 
@@ -521,6 +530,7 @@ __all__ = [
     "Heartbeat",
     "Incident",
     "Other",
+    "PreviousGtids",
     "Query",
     "Rotate",
     "Rows",

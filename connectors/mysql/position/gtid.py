@@ -115,6 +115,32 @@ class GtidSet:
     sources: Mapping[str, tuple[Interval, ...]] = field(default_factory=dict)
 
     @classmethod
+    def decode(cls, data: bytes) -> GtidSet:
+        """Read what `encode` makes, which is also the body of a log's event PREVIOUS_GTIDS. Raises DataError."""
+        at = 0
+
+        def take(size: int) -> bytes:
+            nonlocal at
+            at += size
+            if at > len(data):
+                raise DataError(f"A GTID set ends after {len(data)} bytes, where {at} were expected")
+            return data[at - size : at]
+
+        head = take(8)
+        is_tagged = head[7] == _TAGGED_FORMAT
+        found: dict[str, list[Interval]] = {}
+        for _ in range(int.from_bytes(head[1:7] if is_tagged else head, "little")):
+            source = str(uuid.UUID(bytes=take(16)))
+            if is_tagged and (tag := take(take(1)[0] >> 1)):
+                source = f"{source}:{tag.decode('ascii', 'replace')}"
+            for _ in range(int.from_bytes(take(8), "little")):
+                first, end = int.from_bytes(take(8), "little"), int.from_bytes(take(8), "little")
+                if not 0 < first < end:
+                    raise DataError(f"{first} to {end} is no interval of a GTID set")
+                found.setdefault(source, []).append((first, end - 1))
+        return cls({source: _merged(intervals) for source, intervals in found.items()})
+
+    @classmethod
     def parse(cls, text: str) -> GtidSet:
         """Parse `uuid:1-5:7,uuid:tag:1-3`, with line breaks anywhere; empty text is the empty set. Raises DataError."""
         found: dict[str, list[Interval]] = {}

@@ -37,7 +37,7 @@ class StreamState:
 
     Args:
         stored: from where the stream was started.
-        gtids: what the dump leaves out; None where offsets have no transactions' names.
+        gtids: what the dump leaves out; None where it began at a file's position.
 
     Attributes:
         file: of the log that is read now.
@@ -133,6 +133,16 @@ class StreamState:
     def forget_end(self) -> None:
         """Forget the end of the log: a new dump's begin is known when the server has sent it."""
         self._end_of_event = 0
+
+    @property
+    def misses_gtids(self) -> bool:
+        """Whether offsets have no transactions' names."""
+        return self._gtids is None
+
+    def learn_gtids(self, read: GtidSet | None) -> None:
+        """Name in offsets, from here on, what was read; None for no longer. Of no effect where the dump itself began by such names."""
+        if self._began is None:
+            self._gtids = read
 
     def name(self, gtid: Gtid) -> None:
         """Set the next transaction's name."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
-from connect_py.errors import FatalTaskError
+from connect_py.errors import DataError, FatalTaskError
 from connectors.engine.batches import MAX_BYTES, PendingRows
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
@@ -24,12 +24,14 @@ from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.taps import Taps
 from connectors.mysql.binlog.codes import EventType, MalformedEventError
 from connectors.mysql.binlog.events import (
+    AnonymousGtid,
     Body,
     Gtid,
     Header,
     Heartbeat,
     Incident,
     MariadbGtid,
+    PreviousGtids,
     Query,
     Rotate,
     Rows,
@@ -336,6 +338,10 @@ class ChangeStream:
         elif isinstance(body, RowsQuery):
             if self._shows_query:
                 self._records.query = body.sql.decode("utf-8", "replace")
+        elif isinstance(body, PreviousGtids):
+            self._on_previous_gtids(body)
+        elif isinstance(body, AnonymousGtid):
+            state.learn_gtids(None)  # a restart by names would miss it
         elif isinstance(body, Incident):
             log.error("The server reports an incident at %s:%d: %s", state.file, header.end, body.message)
         state.passed(header.end, counts=not isinstance(body, TransactionPayload))
@@ -351,6 +357,20 @@ class ChangeStream:
             return
         self._state.name(gtid)
         self._foreign = self._filters_rows and not self._config.gtid_sources(gtid.source.partition(":")[0])
+
+    def _on_previous_gtids(self, body: PreviousGtids) -> None:
+        """Let offsets name transactions again, where the server's ``gtid_mode`` has become ON since they were without names.
+
+        A dump that began at a file's position has read, at the begin of the next file, all that this event names.
+        """
+        if not self._with_gtids or not self._state.misses_gtids:
+            return
+        try:
+            read = GtidSet.decode(body.encoded)
+        except DataError as error:
+            raise MalformedEventError(str(error)) from error
+        log.info("Offsets have GTIDs again from the begin of the file %s on", self._state.file)
+        self._state.learn_gtids(read)
 
     def _begin(self, header: Header, thread: int | None, rows: list[EncodedRow], *, counted: bool = True) -> None:
         """Begin a transaction; `counted` says whether records show its boundaries."""

@@ -72,6 +72,22 @@ def test_the_binary_form():
     )
 
 
+@pytest.mark.parametrize("text", ["", f"{A}:1-3:5", f"{A}:1-3:5:tag:1:7-9,{B}:2"])
+def test_the_binary_form_is_read_back(text: str) -> None:
+    written = GtidSet.parse(text).encode()
+    assert str(GtidSet.decode(written)) == text
+    for end in range(len(written)):
+        with pytest.raises(DataError, match="A GTID set ends after"):
+            GtidSet.decode(written[:end])
+
+
+def test_an_interval_that_is_empty_is_none() -> None:
+    written = bytearray(GtidSet.parse(f"{A}:4-5").encode())
+    written[-8] = 4
+    with pytest.raises(DataError, match="4 to 4 is no interval"):
+        GtidSet.decode(bytes(written))
+
+
 def test_mariadb_positions_count_by_the_largest_sequence_of_a_domain():
     seen = MariadbGtidSet.parse("1-5-7,\n0-1-42,0-2-50")
     assert str(seen) == "0-1-42,0-2-50,1-5-7"
