@@ -127,7 +127,10 @@ class EventRouter(DebeziumTransform):
         value_schema, value = payload_schema, payload
         if self._has_envelope:
             value_schema = self._envelope_schema(payload_schema, row, route)
-            value = Struct(value_schema, [payload, *(row[p.column] for p in self._placed(row, "envelope"))])
+            values = [payload, *[None] * (len(value_schema.fields) - 1)]
+            for placement in self._placed(row, "envelope"):
+                values[value_schema.index_of(placement.alias)] = row[placement.column]
+            value = Struct(value_schema, values)
         for placement in self._placed(row, "header"):
             index = row.schema.index_of(placement.column)
             headers.append(Header(placement.alias, row[placement.column], row.schema.fields[index].schema))
