@@ -252,7 +252,7 @@ def test_ensure_internal_endpoint_is_secured(shared: Cluster) -> None:
 
 def test_connector_restart_api(shared: Cluster, kafka: Kafka, tmp_path: Path) -> None:
     """testFailedConnectorRestart…, testFailedTasksRestart…, testOneFailedTasksRestartOnlyOneTasks: what each form of the request starts."""
-    name, bad, task_bad = "restarted", tmp_path / "fails", tmp_path / "task-fails"
+    name, bad = "restarted", tmp_path / "fails"
     first, second, third = shared.workers
     bad.touch()
     failing = shared.counting(name, 2, fails="connector", fails_while=str(bad))
@@ -269,6 +269,7 @@ def test_connector_restart_api(shared: Cluster, kafka: Kafka, tmp_path: Path) ->
         return list(dict.fromkeys(found))
 
     for fails, failed in (("task", [0, 1]), ("task 1", [1])):
+        task_bad = tmp_path / f"{fails} fails"  # another one, at which the tasks of the configuration before do not look
         task_bad.touch()
         first.request("PUT", f"/connectors/{name}/config", shared.counting(name, 2, fails=fails, fails_while=str(task_bad)))
         await_states(second, name, "RUNNING", *["FAILED" if task in failed else "RUNNING" for task in range(2)])
