@@ -130,6 +130,23 @@ def test_keys_of_values_headers_and_primitives(url: str, db: sqlite3.Connection)
     assert keys == {"v": ["id"], "p": ["pk"], "h": ["hid"]}
 
 
+@pytest.mark.parametrize("mode", ["record_key", "record_value"])
+def test_each_topic_has_those_of_the_named_key_fields_that_it_has(url: str, db: sqlite3.Connection, mode: str) -> None:
+    settings = {"insert_mode": "upsert", "primary_key_mode": mode, "primary_key_fields": "id,order_id"}
+    other = struct([("order_id", INT32), ("note", OPTIONAL_STRING)])
+    for name, schema in (("a", ROW), ("b", other)):
+        for note in "xy":
+            value = Struct(schema, [1, note])
+            put(url, [SinkRecord(name, 0, 0, schema, value, schema, value)], **settings)
+    assert (rows(db, "a"), rows(db, "b")) == ([(1, "y")], [(1, "y")])
+    neither = struct([("number", INT32)])
+    record = SinkRecord("c", 0, 0, neither, Struct(neither, [1]), neither, Struct(neither, [1]))
+    with pytest.raises(DataError, match="names id, order_id, and records of c have none of these"):
+        put(url, [record], **settings)
+    put(url, [record], **{**settings, "insert_mode": "insert"})
+    assert rows(db, "c") == [(1,)]
+
+
 def test_columns_are_added_with_their_defaults(url: str, db: sqlite3.Connection) -> None:
     with started(url, **UPSERT) as (task, _):
         task.put([event(0, "c", 1, "a"), event(1, "c", 2, "b", row=WIDE, more="m"), event(2, "c", 3, "c")])
