@@ -166,6 +166,7 @@ def test_r5_a_table_that_is_locked_when_its_largest_key_is_asked_for(
         }
         try:
             worker.create(tag, config)
+            eventually(lambda: _has_reader(connection, f"slot_{tag}"), "stream's begin")
             connection.execute("INSERT INTO b VALUES (2)")
             eventually(lambda: ("c", 2) in events(kafka, f"pg_{tag}.public.b"), "stream")
             with postgres.connect(database) as other:
@@ -186,6 +187,10 @@ def test_r5_a_table_that_is_locked_when_its_largest_key_is_asked_for(
 
 def _of(kafka: Kafka, topic: str) -> list[tuple[str, Any]]:
     return events(kafka, topic) if kafka.count(topic) else []
+
+
+def _has_reader(connection: Any, slot: str) -> bool:
+    return connection.execute("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active", (slot,)).fetchone() is not None
 
 
 def _dropped(connection: Any, slot: str) -> bool:
