@@ -172,12 +172,12 @@ def _skip_stage(raw: Mapping[str, str]) -> Stage:
 def _user_stages(text: str | None) -> list[Stage]:
     if not text or not text.strip():
         return []
-    try:
-        # the driver reads what JSON cannot say (dates, ids), where the text has it
-        from bson import json_util
+    # the driver is loaded where there is a pipeline only
+    from connectors.mongodb.shell_notation import parse_notation
 
-        found = json_util.loads(text, json_options=json_util.RELAXED_JSON_OPTIONS)
-    except (ValueError, TypeError) as error:
+    try:
+        found = parse_notation(text)
+    except ValueError as error:
         raise ConfigError(f"Change stream pipeline JSON is invalid: {error}") from None
     if not isinstance(found, list) or not all(isinstance(stage, dict) for stage in found):
         raise ConfigError(f"Change stream pipeline JSON is invalid: it is no array of stages: {json.dumps(text)[:200]}")

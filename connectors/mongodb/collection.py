@@ -36,9 +36,11 @@ class SourceBlock:
     Args:
         version: Debezium's version that events show.
         name: `topic.prefix`.
+        nulls_as_defaults: as in `JsonEncoding`. Debezium leaves `snapshot` of a streamed event null, which shows as its default.
     """
 
-    def __init__(self, connector: str, version: str, name: str, database: str, collection: str) -> None:
+    def __init__(self, connector: str, version: str, name: str, database: str, collection: str, *, nulls_as_defaults: bool = True) -> None:
+        self._streamed = '"false"' if nulls_as_defaults else "null"
         self._start = f'{{"version":{quote(version)},"connector":"{connector}","name":{quote(name)},"ts_ms":'
         self._database = f',"db":{quote(database)},"sequence":null,"ts_us":'
         self._collection = f',"collection":{quote(collection)},"ord":'
@@ -71,7 +73,7 @@ class SourceBlock:
         """
         ts = wall_ms or (seconds * 1000 if seconds > 0 else now_ms)
         return (
-            f'{self._start}{ts},"snapshot":"false"{self._database}{ts}000,"ts_ns":{ts}000000{self._collection}{increment},"lsid":{session},'
+            f'{self._start}{ts},"snapshot":{self._streamed}{self._database}{ts}000,"ts_ns":{ts}000000{self._collection}{increment},"lsid":{session},'
             f'"txnNumber":{"null" if number is None else number},"wallTime":{"null" if wall_ms is None else wall_ms}}}'
         ).encode()
 
@@ -184,7 +186,9 @@ class CollectionFactory:
         value_head = b'{"schema":' + schema_to_json(value) + b',"payload":' if encoding.value_schemas else b""
         return Collection(
             namespace=namespace,
-            block=SourceBlock(CONNECTOR, config.version, config.topic_prefix, database, collection),
+            block=SourceBlock(
+                CONNECTOR, config.version, config.topic_prefix, database, collection, nulls_as_defaults=encoding.nulls_as_defaults
+            ),
             route=Route(topic, key, value, self._headers),
             changes=config.fields.of(namespace),
             key_head=key_head,

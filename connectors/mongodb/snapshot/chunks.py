@@ -29,7 +29,8 @@ from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import Client, captured_namespaces, session_at, translated
-from connectors.mongodb.snapshot.queries import Bound, Query, from_stored, parse_query, ranges, text_of, to_stored
+from connectors.mongodb.shell_notation import parse_query
+from connectors.mongodb.snapshot.queries import Bound, Query, from_stored, ranges, text_of, to_stored
 from connectors.mongodb.snapshot.rows import range_queries, split_batch
 from connectors.mongodb.values.documents import RAW, Documents
 

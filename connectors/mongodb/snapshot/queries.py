@@ -1,6 +1,4 @@
-"""Queries of snapshots: filters that users write, and the documents of a range of ids. Pure.
-
-Filters are extended JSON, or the notation of the database's shell, as the Java driver reads both (`JsonReader`).
+"""Queries of snapshots: the documents of a range of ids. Pure.
 
 Ranges are in BSON's order over all types of ids. Comparisons of the query language know only ids of one type, or of one family of types,
 such as numbers. The reference asks in that way for what follows the last id of the whole collection, and so reads the family of the largest
@@ -9,113 +7,16 @@ id alone. Here the families are read one after another, in the order in which th
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import bson
 from bson import Binary, Decimal128, Int64, ObjectId, json_util
-from bson.errors import BSONError
 from bson.json_util import CANONICAL_JSON_OPTIONS, DatetimeRepresentation, JSONOptions
 
-from connect_py.errors import ConfigError
 from connectors.engine.java_object import STRING, JavaValue, StoredKey
-
-#: Constructors of the shell, and what extended JSON has for them.
-_CONSTRUCTORS = {
-    "ObjectId": "$oid",
-    "ISODate": "$date",
-    "Date": "$date",
-    "NumberLong": "$numberLong",
-    "Long": "$numberLong",
-    "NumberInt": "$numberInt",
-    "Int32": "$numberInt",
-    "NumberDecimal": "$numberDecimal",
-    "Decimal128": "$numberDecimal",
-    "Double": "$numberDouble",
-    "UUID": "$uuid",
-}
-_TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<double>"(?:[^"\\]|\\.)*")
-      | (?P<single>'(?:[^'\\]|\\.)*')
-      | (?P<regex>/(?:[^/\\\n]|\\.)+/[imsxu]*)
-      | (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-      | (?P<name>[A-Za-z_$][\w$]*)
-      | (?P<mark>[\[\]{}:,()])
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-_WORDS = {"true", "false", "null"}
-
-
-def parse_query(text: str, what: str) -> dict[str, Any]:
-    """Return a filter from a signal or a property.
-
-    Args:
-        what: names it in errors.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    try:
-        found = json_util.loads(as_json(text), json_options=json_util.RELAXED_JSON_OPTIONS)
-    except (ValueError, TypeError, KeyError, BSONError) as error:
-        raise ConfigError(f"{what} is no filter ({error}): {text[:200]}") from None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{what} is no document: {text[:200]}")
-    return found
-
-
-def as_json(text: str) -> str:
-    """Return shell notation as extended JSON: names without quotes, single quotes, constructors, regular expressions.
-
-    Raises:
-        ValueError: a character is not allowed there.
-    """
-    out: list[str] = []
-    at, length = 0, len(text.rstrip())
-    while at < length:
-        token = _TOKEN.match(text, at)
-        if token is None:
-            raise ValueError(f"unexpected text at character {at + 1}")
-        at = token.end()
-        kind, value = token.lastgroup, token[token.lastgroup or 0]
-        if kind == "single":
-            value = json.dumps(re.sub(r"\\(.)", _unescaped, value[1:-1]))
-        elif kind == "regex":
-            pattern, _, options = value[1:].rpartition("/")
-            regex = {"pattern": pattern.replace("\\/", "/"), "options": "".join(sorted(options))}
-            value = json.dumps({"$regularExpression": regex})
-        elif kind == "name" and value not in _WORDS:
-            if value == "new":
-                continue
-            if value in _CONSTRUCTORS and text[at:].lstrip().startswith("("):
-                at = text.index("(", at) + 1
-                argument, at = _argument(text, at)
-                value = json.dumps({_CONSTRUCTORS[value]: argument})
-            else:
-                value = json.dumps(value)
-        elif value in "()":
-            raise ValueError(f"unexpected '{value}' at character {at}")
-        out.append(value)
-    return "".join(out)
-
-
-def _argument(text: str, at: int) -> tuple[str, int]:
-    """Return the text of a constructor's one argument, and the position after its parenthesis."""
-    end = text.find(")", at)
-    if end < 0:
-        raise ValueError("a constructor has no end")
-    return text[at:end].strip().strip("'\""), end + 1
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    return {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1])
-
 
 Query = dict[str, Any]
 

@@ -23,9 +23,9 @@ from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import Client, cluster_time
+from connectors.mongodb.shell_notation import parse_query
 from connectors.mongodb.snapshot import worker
 from connectors.mongodb.snapshot.chunks import CollectionCuts, read_counts
-from connectors.mongodb.snapshot.queries import parse_query
 from connectors.mongodb.snapshot.rows import collection_rows, encoder, range_queries
 from connectors.mongodb.values.documents import Documents
 

@@ -19,7 +19,7 @@ from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig, parse_config
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import adopt_cluster_time, open_client
-from connectors.mongodb.snapshot.queries import parse_query
+from connectors.mongodb.shell_notation import parse_query
 from connectors.mongodb.snapshot.rows import collection_rows, encoder, range_queries
 from connectors.mongodb.values.documents import Documents
 

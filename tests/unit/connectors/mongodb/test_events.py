@@ -37,13 +37,15 @@ class Answers(ChangeStream):
         return self._fragments.join(self._answers.pop(0)) if self._answers else []
 
 
-def shown(*answers: list[dict[str, Any]], **more: str) -> tuple[EventStream, list[tuple[bytes | None, dict[str, Any] | None]]]:
+def shown(
+    *answers: list[dict[str, Any]], nulls_as_defaults: bool = True, **more: str
+) -> tuple[EventStream, list[tuple[bytes | None, dict[str, Any] | None]]]:
     """What records become of answers, values without their source's times."""
     import orjson
 
     config = parse_config({"topic.prefix": "m", "mongodb.connection.string": "mongodb://h/?replicaSet=a", **more})
     pending = PendingRows()
-    encoding = JsonEncoding(key_schemas=False, value_schemas=False)
+    encoding = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=nulls_as_defaults)
     streaming = EventStream(
         Answers(*answers),
         config,
@@ -101,6 +103,13 @@ def test_the_first_value_of_a_field_counts_among_fragments() -> None:
 def test_a_missing_fragment_of_recorded_events_is_an_error(answers: list[list[dict[str, Any]]]) -> None:
     with pytest.raises(FatalTaskError, match="Missing event fragment"):
         shown(*answers)
+
+
+@pytest.mark.parametrize(("nulls_as_defaults", "marker"), [(True, "false"), (False, None)])
+def test_a_streamed_event_is_of_no_snapshot_which_is_the_fields_default(nulls_as_defaults: bool, marker: str | None) -> None:
+    """Debezium leaves the field null; transforms see that (`add.fields=source.snapshot`)."""
+    _, rows = shown([event("insert", fullDocument={"_id": 1})], nulls_as_defaults=nulls_as_defaults)
+    assert rows[0][1] is not None and rows[0][1]["source"]["snapshot"] == marker
 
 
 def test_events_of_servers_before_6_have_the_cluster_times_seconds() -> None:
