@@ -20,7 +20,6 @@ One thread uses an instance of either.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +34,7 @@ from connect_py.errors import ConfigError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.client_statistics import statistics_config
 from connect_py.kafka.producer import error_text
-from connect_py.kafka.settings import ClientKind, librdkafka_config
+from connect_py.kafka.settings import ClientKind, is_topic_name, librdkafka_config
 
 log = logging.getLogger(__name__)
 
@@ -104,10 +103,6 @@ _REFUSED = frozenset(
         KafkaError.OFFSET_METADATA_TOO_LARGE,
     }
 )
-
-
-#: `org.apache.kafka.common.internals.Topic`.
-_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 class RebalanceListener(Protocol):
@@ -187,7 +182,7 @@ class GroupConsumer:
             RetriableError: the client does not take it.
             FatalTaskError: a name can be none of a topic; the broker would only say that there is no such topic.
         """
-        invalid = [name for name in self._topics if self._matches is None and not _TOPIC_NAME.fullmatch(name)]
+        invalid = [name for name in self._topics if self._matches is None and not is_topic_name(name)]
         if invalid:
             error = FatalTaskError(f"Invalid topics: [{', '.join(invalid)}]")
             error.java_name = "org.apache.kafka.common.errors.InvalidTopicException"

@@ -19,7 +19,7 @@ from confluent_kafka import Producer as _Client
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.client_statistics import statistics_config
-from connect_py.kafka.settings import ClientKind, librdkafka_config
+from connect_py.kafka.settings import ClientKind, is_topic_name, librdkafka_config
 
 __all__ = [
     "RECORD_TOO_LARGE",
@@ -238,17 +238,19 @@ def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object =
             f"It was for topic '{topic}', and was not written; no offset beyond it is committed. Raise producer.override.max.request.size "
             "and the topic's max.message.bytes.",
         )
-    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
+    is_unknown = code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+    # librdkafka may report the topic as unknown before it has the broker's answer to the name
+    if code == KafkaError.TOPIC_EXCEPTION or (is_unknown and not is_topic_name(topic)):
+        invalid = RefusedRecordError(f"Invalid topics: [{topic}]")
+        invalid.java_name = _JAVA_NAMES[KafkaError.TOPIC_EXCEPTION]
+        return invalid
+    if is_unknown:
         missing = RefusedRecordError(
             f"Topic '{topic}' (or its partition) does not exist and the broker did not create it within {UNKNOWN_TOPIC_MS // 1000} s. "
             "The record was not written. Create the topic or set auto.create.topics.enable=true on the broker."
         )
         missing.java_name = "org.apache.kafka.common.errors.TimeoutException"
         return missing
-    if code == KafkaError.TOPIC_EXCEPTION:
-        invalid = RefusedRecordError(f"Invalid topics: [{topic}]")
-        invalid.java_name = java_class(error)
-        return invalid
     text = f"A record of {size} bytes could not be written to topic '{topic}': {error.str()} ({error.name()})."
     failure = (
         RetriableError(text) if error.retriable() or code in _PASSING else RefusedRecordError(text + " No offset beyond it is committed.")

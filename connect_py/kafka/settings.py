@@ -81,8 +81,16 @@ def text(value: str) -> str:
     return value.strip()
 
 
+#: `org.apache.kafka.common.internals.Topic`.
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+
 #: `Utils.HOST_PORT_PATTERN`.
 _ADDRESS = re.compile(r"(?:[a-zA-Z][a-zA-Z\d+.-]*://)?\[?([0-9a-zA-Z\-._%:]+)\]?:([0-9]+)", re.ASCII)
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether a topic can have this name."""
+    return _TOPIC_NAME.fullmatch(name) is not None
 
 
 def addresses(value: str) -> str:
