@@ -402,11 +402,12 @@ def test_a_request_that_waits_too_long_gets_its_answer_and_the_server_goes_on(st
 
     herder.connectors = stuck
     (port,) = started({"listeners": "http://127.0.0.1:0"}, herder, request_seconds=1.5)
-    began = time.monotonic()
-    status, _, body = ask(port, path="/connectors")
-    assert (status, json.loads(body)) == (500, {"error_code": 500, "message": "Request timed out"})
-    assert time.monotonic() - began < 20
-    assert entered.is_set()
+    ended = time.monotonic() + 20
+    while not entered.is_set():
+        # On a busy machine a request may time out before the herder is asked.
+        status, _, body = ask(port, path="/connectors")
+        assert (status, json.loads(body)) == (500, {"error_code": 500, "message": "Request timed out"})
+        assert time.monotonic() < ended
     assert ask(port)[0] == 200
     gate.set()
 
