@@ -189,7 +189,8 @@ _KAFKA_HISTORY: Final = ("io.debezium.storage.kafka.history.KafkaSchemaHistory",
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
     """Return the configuration in current names and modes, and a warning for each that was old."""
     renamed = {
-        f"{_HISTORY}{name.removeprefix(_OLD_HISTORY)}" if name.startswith(_OLD_HISTORY) else name: text for name, text in config.items()
+        name.replace(_OLD_HISTORY, _HISTORY, 1) if name.removeprefix("internal.").startswith(_OLD_HISTORY) else name: text
+        for name, text in config.items()
     }
     present, warnings = with_present_names(renamed, _OLD_NAMES)
     warnings += [
@@ -265,8 +266,13 @@ class MySqlConfig(ParsedConfig):
 
     @property
     def unread_statements(self) -> tuple[re.Pattern[str], ...]:
-        """`schema.history.internal.ddl.filter`: statements that are neither read nor kept, in addition to those that never are."""
-        return tuple(re.compile(each.pattern, each.flags | re.DOTALL) for each in parse_regexes(self.raw.get(f"{_HISTORY}ddl.filter")))
+        """`schema.history.internal.ddl.filter`: statements that are neither read nor kept, in addition to those that never are.
+
+        Debezium puts ``internal.`` before that name (`SchemaHistory.DDL_FILTER`); both count.
+        """
+        filters = [self.raw.get(f"{prefix}{_HISTORY}ddl.filter") for prefix in ("", "internal.")]
+        found = [each for text in filters for each in parse_regexes(text)]
+        return tuple(re.compile(each.pattern, each.flags | re.DOTALL) for each in found)
 
     @property
     def history_topic(self) -> str:

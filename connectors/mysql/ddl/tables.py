@@ -161,10 +161,11 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
     if default is not None:
         table = replace(table, charset=default)
     converted: str | None = None
+    own = tables.charset_of(id_.schema)
     before = frozenset(table.columns)
     while not reader.ended:
         if reader.accept("CONVERT", "TO"):
-            converted = _read_charset(reader)
+            converted = _read_charset(reader, own)
         else:
             table = _act(reader, table, database, sql)
         reader.skip_to(",")
@@ -236,10 +237,12 @@ def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
     return table
 
 
-def _read_charset(reader: Reader) -> str:
+def _read_charset(reader: Reader, own: str | None) -> str | None:
+    """Return the character set that CONVERT TO names; DEFAULT is the database's own."""
     if not reader.accept_charset():
         raise reader.error("CHARACTER SET was expected")
-    return reader.name().lower()
+    named = reader.name().lower()
+    return own if named == "default" else named
 
 
 def _add(reader: Reader, table: MyTable) -> MyTable:

@@ -93,6 +93,19 @@ def _to_seconds(text: str) -> str:
     return f"{text}:00" if text.count(":") == 1 else text
 
 
+#: A clock with any number of digits in its parts (`BinlogValueConverters.stringToDuration`), and a date before it that TIME leaves out.
+_CLOCK = re.compile(r"(?:\d*-\d*-\d* )?(-?)(\d+):(\d+)(?::(\d+))?(\.\d*)?")
+
+
+def _clock(text: str) -> str:
+    """Return a default of TIME in the form of the column's values. What is not a clock comes back as it is."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return text
+    sign, hours, minutes, seconds, fraction = found.groups()
+    return f"{sign}{hours:0>2}:{minutes:0>2}:{seconds or '':0>2}{fraction if fraction and fraction != '.' else ''}"
+
+
 #: Numbers with anything between them, as the server accepts them; what is missing at the end is zero.
 _TIMESTAMP = re.compile(r"(\d+)\D+(\d+)\D+(\d+)(?:\D+(?:(\d+)(?:\D+(?:(\d+)(?:\D+(?:(\d+)(?:\.(\d*))?)?)?)?)?)?)?")
 
@@ -118,7 +131,7 @@ def _time_default(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     elif column.base_type == "DATETIME":
         text = _to_seconds(text) if " " in text else f"{text} 00:00:00"
     else:
-        text = "00:00:00" if text == CURRENT_TIME else _to_seconds(text)
+        text = "00:00:00" if text == CURRENT_TIME else _clock(text)
     convert = plan.snapshot or plan.convert
     if column.base_type == "TIMESTAMP" and column.length and text != CURRENT_TIME:
         # with all of the column's digits, however many the statement has

@@ -159,6 +159,12 @@ def test_statements_that_the_filter_names_match_as_a_whole_over_several_lines() 
     assert parse_config(GIVEN).unread_statements == ()
 
 
+def test_the_filters_name_in_debezium_counts_too() -> None:
+    for name in ("internal.schema.history.internal.ddl.filter", "internal.database.history.ddl.filter"):
+        (found,) = parse_config({**GIVEN, name: "CREATE EVENT .*"}).unread_statements
+        assert found.fullmatch("create event e ON SCHEDULE EVERY 1 DAY DO SELECT 1"), name
+
+
 @pytest.mark.parametrize("mode", ["exported", "sometimes"])
 def test_a_mode_that_debezium_never_had_is_refused_as_there(mode: str) -> None:
     with pytest.raises(ConfigError, match="Value must be one of always, initial_only"):
