@@ -147,3 +147,39 @@ def test_a_way_to_lock_that_only_a_class_can_ask_for_is_no_value(mysql: MySqlAdd
     config = {**task_config(mysql, kafka, "none"), "snapshot.locking.mode": "minimal_at_least_once"}
     found = {value.name: value.errors for value in MySqlConnector().validate(config)}
     assert any("Value must be one of" in error for error in found["snapshot.locking.mode"])
+
+
+def test_a_statement_in_place_of_a_table_may_leave_columns_out(mysql: MySqlAddress, kafka: Kafka) -> None:
+    name = make_table(mysql)
+    run(mysql, f"CREATE TABLE {name}.w (id INT PRIMARY KEY, doc TEXT, at DATE)", f"INSERT INTO {name}.w VALUES (1, 'x', '2020-01-01')")
+    chosen = "snapshot.select.statement.overrides"
+    more = {chosen: f"{name}.w", f"{chosen}.{name}.w": f"SELECT at AS AT, id FROM {name}.w;"}
+    with DirectTask(task_config(mysql, kafka, name, **more)) as task:
+        task.poll_until(lambda: task.rows("w"))
+    assert task.rows("w") == [("r", {"id": 1, "doc": None, "at": 18262})]
+
+
+def test_decimals_with_leading_zeros_are_the_same_texts_in_a_snapshot_and_in_the_stream(mysql: MySqlAddress, kafka: Kafka) -> None:
+    name = make_table(mysql)
+    texts = ["1.50", "0.25", "0.00", "9999.99"]
+    run(mysql, f"CREATE TABLE {name}.z (id INT PRIMARY KEY, d DECIMAL(6,2) ZEROFILL, n DECIMAL(4) ZEROFILL)")
+    run(mysql, *(f"INSERT INTO {name}.z VALUES ({i}, {text}, 0)" for i, text in enumerate(texts)))
+    with DirectTask(task_config(mysql, kafka, name, **{"decimal.handling.mode": "string"})) as task:
+        task.poll_until(lambda: len(task.rows("z")) == len(texts))
+        run(mysql, *(f"INSERT INTO {name}.z VALUES ({i}, {text}, 0)" for i, text in enumerate(texts, 10)))
+        task.poll_until(lambda: len(task.rows("z")) == 2 * len(texts))
+    shown = [(op, row["d"], row["n"]) for op, row in task.rows("z")]
+    assert shown == [(op, text, "0") for op in "rc" for text in texts]
+
+
+def test_databases_show_where_the_history_keeps_only_captured_tables(mysql: MySqlAddress, kafka: Kafka) -> None:
+    name = make_table(mysql)
+    later = f"later_{uuid.uuid4().hex[:8]}"
+    more = {"schema.history.internal.store.only.captured.tables.ddl": "true", "include.schema.changes": "true"}
+    more["database.include.list"] = f"{name},{later}"
+    with DirectTask(task_config(mysql, kafka, name, **more)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        run(mysql, f"CREATE DATABASE {later}", f"DROP DATABASE {later}", f"INSERT INTO {name}.t VALUES (2)")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    statements = [value["ddl"] for _, value in task.records if isinstance(value, dict) and later in str(value.get("ddl"))]
+    assert statements == [f"CREATE DATABASE {later}", f"DROP DATABASE {later}"]

@@ -123,3 +123,15 @@ def test_a_reader_says_what_the_server_refused(source: Source) -> None:
     task = source.task(**THREADS, **statements)
     with task, pytest.raises(Exception, match="division by zero"):
         task.poll_until(lambda: finished(task))
+
+
+def test_a_statement_in_place_of_a_table_may_leave_columns_out(source: Source) -> None:
+    make_item(source, 20)
+    statements = {
+        "snapshot_select_statement_overrides": "public.item",
+        "snapshot_select_statement_overrides_public_item": "SELECT version, id FROM item WHERE id <= 2 ORDER BY id;",
+    }
+    with source.task(**statements) as task:
+        task.poll_until(lambda: finished(task))
+    rows = [value["after"] for topic, _, value in task.events if topic.endswith("public.item")]
+    assert rows == [{"id": number, "version": 1, "note": None} for number in (1, 2)]

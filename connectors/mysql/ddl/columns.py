@@ -178,7 +178,11 @@ def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
             return suffix, charset, collation
 
 
-_NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURDATE", "CURRENT_TIME", "CURTIME", "UTC_TIMESTAMP")
+_NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+#: Of MariaDB, which takes them without parentheses around them. Debezium keeps the text of the first two, which no column has as a value,
+#: and sees an expression in the others (MariaDB's `DefaultValueParserListener`).
+_CLOCKS = ("CURDATE", "CURTIME")
+_EXPRESSIONS = ("CURRENT_DATE", "CURRENT_TIME", "UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME")
 _EPOCH = "1970-01-01 00:00:00"
 _ENDS = (",", ")", "FIRST", "AFTER")
 #: Attributes that are followed by one word or string, sometimes after `=`.
@@ -250,8 +254,14 @@ def charset_of(data_type: DataType, collation: str | None, table_charset: str | 
     if data_type.charset and data_type.charset != "default":
         return data_type.charset
     if named and not data_type.charset:
-        return named.partition("_")[0]
+        return charset_of_collation(named) or table_charset
     return table_charset
+
+
+def charset_of_collation(name: str) -> str | None:
+    """Return the character set that a collation's name begins with; None for one of MariaDB's for all Unicode sets (`uca1400_ai_ci`)."""
+    charset = name.partition("_")[0]
+    return None if charset.startswith("uca") else charset
 
 
 def _read_attribute(reader: Reader, found: _Attributes) -> None:
@@ -322,6 +332,13 @@ def read_default(reader: Reader) -> tuple[bool, str | None]:
             reader.skip_parentheses()
         return True, _EPOCH
     if token.kind == "word":
+        if token.text in _CLOCKS and reader.sees("("):
+            reader.skip_parentheses()
+            return True, f"{token.raw}()"
+        if token.text in _EXPRESSIONS:
+            if reader.sees("("):
+                reader.skip_parentheses()
+            return True, None
         if token.text in ("TRUE", "FALSE"):
             return True, token.raw
         if reader.sees("("):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from connectors.engine.relational.tables import TableId
+from connectors.mysql.ddl.columns import charset_of_collation
 from connectors.mysql.ddl.lexer import NAME_CHARACTER, DdlError, Reader, tokens_of, without_surroundings
 from connectors.mysql.ddl.tables import alter_table, create_table, read_key_columns
 from connectors.mysql.model import Change, Tables, with_unique_key
@@ -110,7 +111,7 @@ def _database(reader: Reader, tables: Tables, name: str) -> list[Change]:
         else:
             reader.next()
     if charset is None and collation and name not in tables.charsets:
-        charset = collation.partition("_")[0]
+        charset = charset_of_collation(collation)
     if charset and charset != "default":
         tables.charsets[name] = charset
     return [Change("DATABASE", TableId(name, ""))]

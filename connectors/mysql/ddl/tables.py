@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.ddl.columns import read_default, read_definition
+from connectors.mysql.ddl.columns import charset_of_collation, read_default, read_definition
 from connectors.mysql.ddl.lexer import DdlError, Reader
 from connectors.mysql.model import Change, MyColumn, MyTable, Tables, placed, with_key, with_unique_key
 
@@ -70,7 +70,7 @@ def read_options(reader: Reader, default: str | None) -> tuple[str | None, str |
             break
         else:
             reader.next()
-    return charset or (collation.partition("_")[0] if collation else default), comment
+    return charset or (charset_of_collation(collation) if collation else None) or default, comment
 
 
 def _with_definitions(reader: Reader, table: MyTable) -> MyTable:

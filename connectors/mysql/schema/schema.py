@@ -145,7 +145,7 @@ class Schema:
                 self._history.append(
                     HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json(), wait=self._waits
                 )
-            if self._records is not None and self._is_emitted(part_database, part_changes, source[1]):
+            if self._records is not None and self._is_emitted(part_database, part_changes, source[1], sql):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
 
@@ -248,10 +248,10 @@ class Schema:
             return any(filters.is_captured(change.id) or (change.previous and filters.is_captured(change.previous)) for change in changes)
         return not self._only_databases or filters.schemas(database)
 
-    def _is_emitted(self, database: str, changes: list[Change], marker: str) -> bool:
-        # a snapshot shows how databases are made even where the history keeps only captured tables
-        of_snapshot = marker != "false" and not changes
-        return self._is_stored(database, changes) or (of_snapshot and self._config.filters.schemas(database))
+    def _is_emitted(self, database: str, changes: list[Change], marker: str, sql: str) -> bool:
+        # how databases are made and dropped shows even where the history keeps only captured tables (`DdlChanges.anyMatch`)
+        of_database = not changes and (marker != "false" or _MAKES_DATABASE.match(sql) is not None)
+        return self._is_stored(database, changes) or (of_database and self._config.filters.schemas(database))
 
     def is_known(self, id_: TableId) -> bool:
         """Return whether there is a model of a table."""

@@ -270,6 +270,12 @@ class Connection:
                 ) from error
             raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
 
+    def column_names(self, statement: str) -> list[str]:
+        """Return the names of a statement's columns, whose rows are not read. Raises ServerError."""
+        self.query(statement)
+        result = self._driver._result
+        return [] if result is None or result.description is None else [column[0] for column in result.description]
+
     def _kill(self) -> None:
         """Make the server give up the session's statement; whatever fails, the session itself is lost."""
         thread = self.thread_id

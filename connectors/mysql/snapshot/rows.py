@@ -103,10 +103,12 @@ def select_rows(
     Raises:
         ServerError: the server refused, or it or the connection failed.
     """
-    names = ", ".join(table.selected)
+    columns: Sequence[str] = table.selected
     source = quote_name(table.id.schema, table.id.table) + part
     if statement is not None:
         source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
+        columns = _present_columns(table, connection.column_names(f"SELECT * FROM {source} LIMIT 0"))  # noqa: S608  # an override is the user's own
+    names = ", ".join(columns)
     # the server says with the beginning of its answer whether it has the columns
     with retry_altered_table(table.id) if changes_pass and statement is None else nullcontext():
         result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.indexes))  # noqa: S608  # quoted names; an override is the user's own
@@ -114,6 +116,14 @@ def select_rows(
     while rows := result.packets(most, MAX_BYTES)[0]:
         yield rows
         del rows
+
+
+def _present_columns(table: CapturedTable, present: Sequence[str]) -> list[str]:
+    """Return what selects a table's columns from a statement's rows: NULL for those that the statement leaves out, as in Debezium
+    (`JdbcConnection.rowToArray`)."""
+    known = {name.lower() for name in present}
+    names = [table.model.columns[index].name for index in table.indexes]
+    return [shown if name.lower() in known else f"NULL AS {quote_name(name)}" for name, shown in zip(names, table.selected, strict=True)]
 
 
 def table_start_us() -> int:

@@ -121,10 +121,24 @@ def decimal(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     match options.decimal_mode:
         case "string":
             zero = f"{Decimal(0).scaleb(-scale):f}"
+            if "ZEROFILL" in column.type_name:
+                bare = "without_padding($)"
+                helpers = {"without_padding": without_padding}
+                return ColumnPlan(column.name, STRING, _quoted_bare, bare, quoted=True, helpers=helpers, fallback=f'"{zero}"')
             return ColumnPlan(column.name, STRING, quote, "$", quoted=True, fallback=f'"{zero}"')
         case "double":
             return ColumnPlan(column.name, FLOAT64, lambda text: double_text(float(text)), fallback="0.0")
     return decimal_plan(column.name, decimal_schema(scale, precision), scale)
+
+
+def without_padding(text: str) -> str:
+    """Return a number without the zeros that the server puts before those with ZEROFILL."""
+    bare = text.lstrip("0")
+    return bare if bare[:1].isdigit() else f"0{bare}"
+
+
+def _quoted_bare(text: str) -> str:
+    return quote(without_padding(text))
 
 
 def bit(column: MyColumn, options: ValueOptions) -> ColumnPlan:

@@ -174,6 +174,12 @@ class Connection:
         self._send(sql, only_one=True)
         return self._rows(while_waiting)
 
+    def column_names(self, sql: str) -> list[str]:
+        """Return the names of one statement's columns, whose rows are not read. Raises as `query`."""
+        self._send(sql, only_one=True)
+        found = self._results()[-1]
+        return [(found.fname(index) or b"").decode() for index in range(found.nfields)]
+
     def parse(self, sql: str) -> None:
         """Let the server parse one statement, which is not run. Raises as `query`."""
         try:

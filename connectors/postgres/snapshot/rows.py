@@ -46,17 +46,19 @@ def copy_rows(connection: Connection, table: CapturedTable, *, where: str = "", 
 
     Args:
         where: a WHERE clause with a leading space.
-        statement: a SELECT that is read instead of the table; it must give the table's columns.
+        statement: a SELECT that is read instead of the table; a column that it leaves out is null.
 
     Raises:
         ServerError: the server refused, or it or the connection failed.
         Stopped: a stop was asked for before the first row.
     """
-    columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
+    names = [quote_name(plan.name) for plan in table.encoder.columns]
     name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
     if statement is not None:
         name = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-    connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
+        present = set(connection.column_names(f"SELECT * FROM {name} LIMIT 0"))
+        names = [shown if plan.name in present else f"NULL AS {shown}" for plan, shown in zip(table.encoder.columns, names, strict=True)]
+    connection.start_copy(f"COPY (SELECT {', '.join(names)} FROM {name}{where}) TO STDOUT")
     most = table.batch_rows
     silent_seconds = 0.0
     has_ended = False

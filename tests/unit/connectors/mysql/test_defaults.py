@@ -40,3 +40,17 @@ def test_a_time_is_written_with_any_digits_and_with_a_date_before_it() -> None:
 
 def test_what_is_no_time_is_no_default() -> None:
     assert defaults("a TIME DEFAULT 'soon', b TIME NOT NULL DEFAULT '::'") == {}
+
+
+def test_a_clock_of_mariadb_is_the_default_of_columns_that_may_not_be_null() -> None:
+    columns = (
+        "a DATE DEFAULT curdate(), b DATE NOT NULL DEFAULT curdate(), c TIME NOT NULL DEFAULT curtime(), d DATETIME NOT NULL DEFAULT now()"
+    )
+    assert defaults(columns) == {"b": 0, "d": 0}
+
+
+def test_other_functions_of_mariadb_are_no_defaults() -> None:
+    columns = (
+        "a DATE NOT NULL DEFAULT current_date, b DATETIME DEFAULT utc_timestamp(), c TIME DEFAULT current_time(), d DATE DEFAULT utc_date()"
+    )
+    assert defaults(columns) == {}

@@ -57,3 +57,20 @@ def test_strings_are_shown_in_single_quotes():
 
 def test_names_that_became_reserved_are_shown_in_backquotes():
     assert normalised("CREATE TABLE rank (lag int, `lead` INT)") == "CREATE TABLE `rank` (`lag` int, `lead` INT)"
+
+
+def test_a_collation_of_all_unicode_sets_names_none():
+    found = table_after("CREATE TABLE t (a VARCHAR(3) COLLATE uca1400_ai_ci, b CHAR(1) COLLATE latin2_bin) CHARACTER SET utf16")
+    assert [column.charset for column in found.columns] == ["utf16", "latin2"]
+    found = table_after("CREATE DATABASE d CHARACTER SET ucs2", "CREATE TABLE t (a VARCHAR(3)) COLLATE uca1400_as_cs")
+    assert [column.charset for column in found.columns] == ["ucs2"]
+
+
+def test_a_conversion_to_the_default_takes_the_databases_character_set():
+    found = table_after(
+        "CREATE DATABASE d CHARACTER SET latin1",
+        "CREATE TABLE t (a VARCHAR(3), b INT) CHARSET utf8mb4",
+        "ALTER TABLE t CONVERT TO CHARACTER SET DEFAULT, ADD c CHAR(1)",
+    )
+    assert [column.charset for column in found.columns] == ["latin1", None, "latin1"]
+    assert found.charset == "latin1"
