@@ -61,7 +61,7 @@ def stream(server: Endless, **more: Any) -> ChangeStream:
 def test_a_read_ends_in_time_and_the_server_hears_from_us_although_it_never_stops_sending() -> None:
     server = Endless()
     began = time.monotonic()
-    assert stream(server).read(0.1) is None
+    assert stream(server, status_seconds=0.005).read(0.1) is None
     assert time.monotonic() - began < 0.6
     assert server.left > 0
     assert len(server.sent) >= 3
