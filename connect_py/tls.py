@@ -32,6 +32,15 @@ def is_pem(content: bytes) -> bool:
     return b"-----BEGIN " in content
 
 
+def is_java_store(path: str) -> bool:
+    """Return whether a file is a Java key store (JKS or JCEKS), by its first bytes. One that cannot be read counts for one."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) in (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+    except OSError:
+        return True
+
+
 def read_pkcs12(content: bytes, password: str | None, *, key_password: str | None = None) -> Store:
     """Return what a PKCS #12 store holds.
 

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from connect_py.api import BatchSinkTask, Connector, SinkConnector
 from connect_py.config.client_overrides import override_prefix
 from connect_py.config.connector import CONVERTERS
-from connect_py.kafka.settings import ClientKind, client_definitions
+from connect_py.kafka.settings import CLIENT_NO_EFFECT, ClientKind, client_definitions
 
 #: How alike two names must be to be taken for one another; two slips in a name of average length.
 _ALIKE = 0.8
@@ -70,6 +70,8 @@ def _of_override(name: str) -> str | None:
         if name.startswith(prefix):
             known = client_definitions(kind)
             setting = name.removeprefix(prefix)
+            if setting in CLIENT_NO_EFFECT:
+                return f"The property '{name}' has no effect: {CLIENT_NO_EFFECT[setting]}."
             return None if setting in known else unknown_sentence(f"The {kind.value} setting of {prefix}*,", setting, known)
     kinds = ", ".join(override_prefix(kind) + "*" for kind in ClientKind)
     return f"The property '{name}' is not known: overrides are {kinds}."

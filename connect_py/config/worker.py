@@ -25,7 +25,7 @@ from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.unknown_properties import closest, unknown_sentence
 from connect_py.errors import ConfigError
 from connect_py.kafka.client import EXACTLY_ONCE_SUPPORT, ExactlyOnceSupport
-from connect_py.kafka.settings import ClientKind, client_definitions, is_client_property
+from connect_py.kafka.settings import CLIENT_NO_EFFECT, ClientKind, client_definitions, is_client_property
 from connect_py.providers.resolver import PROVIDERS
 
 #: A task is a process of about 35 MB: one request must not exhaust a machine. More than Connect's users commonly have.
@@ -402,6 +402,7 @@ _NO_EFFECT = {
     "metric.reporters": f"{_JAVA_CLASS}; GET /metrics shows the figures",
     "auto.include.jmx.reporter": "there is no JMX; GET /metrics shows the figures",
     "partitioner.class": _JAVA_CLASS,
+    **CLIENT_NO_EFFECT,
     "rest.host.name": "Kafka 3.0 removed it; set listeners",
     "rest.port": "Kafka 3.0 removed it; set listeners",
     "sasl.client.callback.handler.class": _JAVA_CLASS,

@@ -254,6 +254,7 @@ class Applier:
             notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
             is_sure=lambda: not self._has_lost and (self._leases is None or self._leases.is_sure),
             ask=self._answer_task,
+            tracks_topics=worker.topic_tracking,
             clock=threads.now,
         )
         self.fencing = Fencing(configs, self._is_source, self._fence)

@@ -61,6 +61,9 @@ class StandaloneHerder(ClientRequests):
         deadline = time.monotonic() + _TASKS_SECONDS
         while time.monotonic() < deadline and self._has_tasks_to_come(name):
             time.sleep(0.01)
+        status = self._statuses.connector(name)
+        if status is not None and status.state == "FAILED" and self._configs.snapshot().target_state(name) is TargetState.STARTED:
+            raise RestError(f"Failed to transition connector {name} to state STARTED", 500)
         return created, replace(info, tasks=self._configs.snapshot().tasks(name))
 
     def restart_connector(self, name: str) -> None:

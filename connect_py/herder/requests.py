@@ -315,7 +315,7 @@ class ClientRequests:
             return self._applier.run_connector(name)
 
         self._require_settled()
-        self._wait(self._thread.call(work, doing=f"restarting connector {name}"))
+        self._wait(self._thread.call(work, doing=f"restarting connector {name}"), name)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Ask for a restart (KIP-745). Raises NotFoundError."""
@@ -555,15 +555,16 @@ class ClientRequests:
         if not self._worker.topic_tracking:
             raise RestError("Topic tracking is disabled.", 403)
 
-    def _wait(self, future: Future[None] | None) -> None:
+    def _wait(self, future: Future[None] | None, name: str) -> None:
+        """Wait for a connector's start. The status has what it raised, of whatever class."""
         if future is None:
             return
         try:
             future.result(REQUEST_TIMEOUT_SECONDS)
         except FutureTimeoutError:
             raise RestError(f"Request timed out. {self._thread.stage()}".strip(), 500) from None
-        except ConnectError as error:
-            raise RestError(str(error), 500) from error
+        except Exception as error:
+            raise RestError(f"Failed to start connector: {name}", 500) from error
 
 
 def _restarting(status: Status) -> Status:

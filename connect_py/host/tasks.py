@@ -202,9 +202,11 @@ class TaskHost:
         is_sure: Callable[[], bool] = lambda: True,
         ask: Callable[[str, TaskId], Mapping[str, Any]] = lambda question, task_id: {},
         restart_delays: Sequence[float] = RESTART_DELAYS,
+        tracks_topics: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
+        self._tracks_topics = tracks_topics
         self._ask = ask
         self._statuses = statuses
         self._pool = pool
@@ -450,7 +452,7 @@ class TaskHost:
             case "stopped":
                 hosted.stopped = True
             case "topic":
-                if self._wanted.get(task_id) is not None:
+                if self._tracks_topics and self._wanted.get(task_id) is not None:
                     self._statuses.put_topic(*task_id, event["topic"])
             case "metrics":
                 self._metrics.task_reported(task_id, event)

@@ -34,7 +34,7 @@ from connect_py.errors import ConfigError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.client_statistics import statistics_config
 from connect_py.kafka.producer import error_text
-from connect_py.kafka.settings import ClientKind, is_topic_name, librdkafka_config
+from connect_py.kafka.settings import ClientKind, is_topic_name, librdkafka_config, reset_seconds
 
 log = logging.getLogger(__name__)
 
@@ -155,6 +155,7 @@ class GroupConsumer:
         )
         self._starts_at_end = config.get("auto.offset.reset") in ("latest", "end", "largest")
         self._may_reset = config.get("auto.offset.reset") != "error"
+        self._starts_before = reset_seconds(properties.get("auto.offset.reset") or "")
         # the caller commits, and only what its task confirmed
         config |= {"enable.auto.commit": False, "enable.auto.offset.store": False, "on_commit": self._committed}
         # Java's default: a topic that does not exist yet is created where the broker allows it
@@ -375,8 +376,7 @@ class GroupConsumer:
                 if place.offset >= 0:
                     found[partition] = place.offset
                 elif self._may_reset:
-                    low, high = self._client.get_watermark_offsets(place, timeout=_LOOK_UP_SECONDS)
-                    found[partition] = high if self._starts_at_end else low
+                    found[partition] = self._first_position(place)
                 else:
                     raise FatalTaskError(
                         f"Undefined offset with no reset policy for partition {place.topic}-{place.partition}: consumer group "
@@ -385,6 +385,17 @@ class GroupConsumer:
         except KafkaException as error:
             raise RetriableError(f"Positions of consumer group '{self._group}' could not be read: {error_text(error)}") from error
         return found
+
+    def _first_position(self, place: Any) -> int:
+        """Return where to begin where the group has committed nothing. Raises KafkaException."""
+        low, high = self._client.get_watermark_offsets(place, timeout=_LOOK_UP_SECONDS)
+        if self._starts_before is None:
+            return int(high if self._starts_at_end else low)
+        moment = max(0, int((time.time() - self._starts_before) * 1000))
+        (found,) = self._client.offsets_for_times([_TopicPartition(place.topic, place.partition, moment)], timeout=_LOOK_UP_SECONDS)
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return int(found.offset if found.offset >= 0 else high)
 
     def _check(self, error: KafkaError) -> None:
         """Raise for what will not pass by itself; mention the rest once."""

@@ -1,7 +1,8 @@
-"""Java's `security.protocol`, `sasl.*` and `ssl.*` client properties as librdkafka's. Pure: files are named, not read.
+"""Java's `security.protocol`, `sasl.*` and `ssl.*` client properties as librdkafka's. Files are named; stores are looked into.
 
-librdkafka takes PEM files and texts and PKCS#12 key stores, and no Java key stores; a JKS file is refused with a text that says how to
-convert it (`SslConfigs.java`, KIP-651 for PEM). A JAAS line is read as `JaasConfig.java` reads it: a login module, a flag, options.
+librdkafka takes PEM files and texts and PKCS#12 key stores, and no Java key stores. A PKCS#12 trust store becomes a PEM file; the
+content decides which it is, since Java's default type, JKS, opens PKCS#12 too. A real JKS file is refused with a text that says how to convert
+it (`SslConfigs.java`, KIP-651 for PEM). A JAAS line is read as `JaasConfig.java` reads it: a login module, a flag, options.
 Secrets go from one mapping to another and appear in no message.
 """
 
@@ -11,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from connect_py.errors import ConfigError
-from connect_py.tls import CONVERT_TO_PEM
+from connect_py.tls import CONVERT_TO_PEM, is_java_store, pem_file
 
 #: One token of a JAAS line: a quoted text with backslash escapes, or a bare word; `=` and `;` stand alone.
 _JAAS_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([=;])|([^\s=;"\']+)')
@@ -165,12 +166,14 @@ def _trust(properties: Mapping[str, str]) -> dict[str, object]:
     location = properties.get("ssl.truststore.location", "").strip()
     if not location:
         return {}
-    if kind != "PEM":
-        raise ConfigError(
-            f"The trust store '{location}' (ssl.truststore.location) is of type {kind}, which cannot be read here. "
-            + CONVERT_TO_PEM.format(prefix="ssl.truststore")
-        )
-    return {"ssl.ca.location": location}
+    if kind == "PEM":
+        return {"ssl.ca.location": location}
+    if not is_java_store(location):
+        return {"ssl.ca.location": pem_file(location, properties.get("ssl.truststore.password"))}
+    raise ConfigError(
+        f"The trust store '{location}' (ssl.truststore.location) is of type {kind}, which cannot be read here. "
+        + CONVERT_TO_PEM.format(prefix="ssl.truststore")
+    )
 
 
 def _key(properties: Mapping[str, str]) -> dict[str, object]:
@@ -182,7 +185,7 @@ def _key(properties: Mapping[str, str]) -> dict[str, object]:
         return {}
     if kind == "PEM":
         return {"ssl.key.location": location, "ssl.certificate.location": location}
-    if kind == "PKCS12":
+    if kind == "PKCS12" or not is_java_store(location):
         return {"ssl.keystore.location": location, "ssl.keystore.password": properties.get("ssl.keystore.password", "")}
     raise ConfigError(
         f"The key store '{location}' (ssl.keystore.location) is of type {kind}, which cannot be read here. "

@@ -122,8 +122,33 @@ def assignors(value: str) -> str:
 
 
 def offset_reset(value: str) -> str:
-    """`none` is `error` there."""
-    return lower(value).replace("none", "error")
+    """`none` is `error` there. A duration, which librdkafka does not know, is for offsets that are gone: the earliest."""
+    return "earliest" if reset_seconds(value) is not None else lower(value).replace("none", "error")
+
+
+_BY_DURATION = "by_duration"
+_DURATION = re.compile(r"P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d{0,9})?)S)?)?", re.IGNORECASE)
+
+
+def reset_seconds(value: str) -> float | None:
+    """Return how far back `auto.offset.reset=by_duration:P7D` begins, in seconds (KIP-1106); None for other values.
+
+    Raises:
+        ConfigError: it is no duration, or less than nothing.
+    """
+    word, colon, text = value.strip().partition(":")
+    if word.lower() != _BY_DURATION:
+        return None
+    wrong = f"Invalid value {value.strip()} for configuration auto.offset.reset: "
+    if not colon or not text:
+        raise ConfigError(f"{wrong}<:duration> part is missing in by_duration auto offset reset strategy.")
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        is_negative = _DURATION.fullmatch(text.replace("-", "")) is not None
+        problem = "Negative duration is not supported" if is_negative else "Unable to parse duration string"
+        raise ConfigError(f"{wrong}{problem} in by_duration offset reset strategy.")
+    days, hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
@@ -156,6 +181,11 @@ def refused_value(client: str, name: str, value: str) -> str | None:
         client: producer, consumer or admin.
     """
     text = value.strip()
+    if client == "consumer" and name == "auto.offset.reset":
+        try:
+            reset_seconds(text)
+        except ConfigError as error:
+            return str(error)
     words = _WORDS.get(client, {}).get(name)
     if words is not None and text not in words:
         return f"Invalid value {text} for configuration {name}: String must be one of: {', '.join(words)}"
@@ -259,6 +289,18 @@ _SILENT = frozenset(
         "value.serializer",
     }
 )
+_OF_OPENSSL = "the clients use OpenSSL, and the machine's policy for it"
+_OF_REFRESH = "librdkafka renews a login by itself"
+#: Property of clients → why it does nothing here, although it would change something in Java.
+CLIENT_NO_EFFECT: Final[Mapping[str, str]] = {
+    "exclude.internal.topics": "internal topics are never read by a pattern",
+    "partitioner.ignore.keys": "records with a key go where the key says",
+    **dict.fromkeys(("ssl.cipher.suites", "ssl.enabled.protocols", "ssl.protocol", "ssl.provider"), _OF_OPENSSL),
+    **dict.fromkeys(("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"), _OF_OPENSSL),
+    **dict.fromkeys(("sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter"), _OF_REFRESH),
+    **dict.fromkeys(("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.buffer.seconds"), _OF_REFRESH),
+}
+
 _SILENT_PREFIXES = ("ssl.", "sasl.", "security.", "metrics.context.", "internal.", "config.providers.")
 
 _CLIENT_NAMES = frozenset(_NAMES) | _SILENT

@@ -322,8 +322,11 @@ class SinkChain:
         self._tolerance = tolerance
         self._errors = errors
 
-    def convert(self, record: ConsumedRecord) -> SinkRecord | None:
+    def convert(self, record: ConsumedRecord, is_read: Callable[[str], None] = lambda topic: None) -> SinkRecord | None:
         """Return the record as the task gets it; None when it is dropped or skipped.
+
+        Args:
+            is_read: told the topic of a record that converters have read, whatever transforms do with it.
 
         Raises:
             FatalTaskError: it fails and ``errors.tolerance`` is none.
@@ -342,6 +345,7 @@ class SinkChain:
         if not passed:
             return None
         assert key is not None and value is not None and headers is not None
+        is_read(topic)
         (key_schema, key_value), (schema, data) = key, value
         changed: SinkRecord | None = SinkRecord(
             topic, record.partition, record.offset, key_schema, key_value, schema, data, record.timestamp, headers

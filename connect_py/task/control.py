@@ -221,6 +221,8 @@ class SinkContext:
         self.seeks: dict[TopicPartition, int] = {}
         self.resting: set[TopicPartition] = set()
         self.report_errant_record: Callable[[SinkRecord, Exception], None] | None = None
+        #: Whether no partition is read for another reason, which the task cannot end (`WorkerSinkTaskContext.resume`).
+        self.is_held: Callable[[], bool] = lambda: False
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -241,10 +243,12 @@ class SinkContext:
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Bring no records of these partitions."""
-        self._consumer.pause(partitions)
+        if not self.is_held():
+            self._consumer.pause(partitions)
         self.resting.update(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Bring records of these partitions again."""
-        self._consumer.resume(partitions)
+        """Bring records of these partitions again; while the connector is paused, once it is resumed."""
+        if not self.is_held():
+            self._consumer.resume(partitions)
         self.resting.difference_update(partitions)

@@ -44,7 +44,7 @@ class Consumer(CommittingConsumer, Protocol):
 class RecordChain(Protocol):
     """What the loop needs of `connect_py.task.chain.SinkChain`."""
 
-    def convert(self, record: ConsumedRecord) -> SinkRecord | None: ...
+    def convert(self, record: ConsumedRecord, is_read: Callable[[str], None] = ...) -> SinkRecord | None: ...
     def close(self) -> None: ...
 
 
@@ -89,6 +89,7 @@ class SinkTaskLoop:
         self._not_tolerated: Exception | None = None
         self._retries = 0
         self._is_paused = False
+        context.is_held = lambda: self._is_paused or self._retries > 0
         self._is_ending = False
         self._topics: set[str] = set()
         self._metrics = metrics or SinkMetrics()
@@ -183,14 +184,16 @@ class SinkTaskLoop:
         if self._control.take_forget_topics():
             self._topics.clear()
         for record in records:
-            if record.topic not in self._topics:
-                self._topics.add(record.topic)
-                self._report({"type": "topic", "topic": record.topic})
-            converted = self._chain.convert(record)
+            converted = self._chain.convert(record, self._note_topic)
             if converted is not None:
                 self._batch.append(converted)
                 self._originals.append(record)
             self._reached[TopicPartition(record.topic, record.partition)] = record.offset + 1
+
+    def _note_topic(self, topic: str) -> None:
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._report({"type": "topic", "topic": topic})
 
     def _deliver(self) -> None:
         """Give the batch to the task, also an empty one; offsets advance only when it takes it."""

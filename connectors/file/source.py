@@ -213,7 +213,8 @@ class FileStreamSourceConnector(SourceConnector):
         """
         if not config.get(FILE):
             raise ConnectError(
-                "Offsets cannot be modified if the 'file' configuration is unspecified. This is because stdin is used for input"
+                "Offsets cannot be modified if the 'file' configuration is unspecified. This is because stdin is used for input and "
+                "offsets are not tracked."
             )
         for partition, offset in offsets:
             if offset is None:

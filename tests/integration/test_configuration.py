@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from confluent_kafka import Producer
 
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
@@ -151,3 +153,36 @@ def test_a_stored_override_that_the_policy_does_not_allow_any_more_fails_its_tas
         cautious.request("PUT", f"/connectors/{tag}/config", {**config, "producer.override.bootstrap.servers": "elsewhere:9092"})
     cautious.request("PUT", f"/connectors/{tag}/config", {**config, "producer.override.compression.type": "lz4"})
     cautious.wait_for(tag, "RUNNING")
+
+
+@pytest.mark.parametrize("tracks", ["true", "false"])
+def test_topics_are_written_down_only_where_they_are_tracked(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, tmp_path: Path, tracks: str
+) -> None:
+    lines = tmp_path / "lines.txt"
+    append(lines, "one")
+    worker = make_worker(properties={"topic.tracking.enable": tracks})
+    worker.create(tag, {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(lines), "topic": tag})
+    wait_until(lambda: kafka.count(tag) == 1, 60, "the line")
+    worker.request("DELETE", f"/connectors/{tag}")
+    status_topic = worker.properties["status.storage.topic"]
+    wait_until(lambda: any(message.value() is None for message in kafka.read(status_topic)), 30, "what a deletion leaves")
+    keys = [(message.key() or b"").decode() for message in kafka.read(status_topic)]
+    assert any(key == f"status-topic-{tag}:connector-{tag}" for key in keys) is (tracks == "true")
+
+
+def test_a_sink_may_begin_some_time_ago(make_worker: Callable[..., Worker], kafka: Kafka, tag: str, tmp_path: Path) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    now = int(time.time() * 1000)
+    for days, text in ((9, "old"), (3, "newer"), (0, "new")):
+        producer.produce(tag, text, partition=0, timestamp=now - days * 86_400_000)
+        producer.flush(20)
+    out = tmp_path / "out.txt"
+    config = {"connector.class": "FileStreamSink", "tasks.max": "1", "file": str(out), "topics": tag}
+    config["value.converter"] = "org.apache.kafka.connect.storage.StringConverter"
+    config["consumer.override.auto.offset.reset"] = "by_duration:P7D"
+    worker = make_worker()
+    worker.create(tag, config)
+    wait_until(lambda: out.exists() and out.read_text() == "newer\nnew\n", 60, "the lines of a week")
+    with pytest.raises(RefusedError, match="Unable to parse duration string"):
+        worker.request("PUT", f"/connectors/{tag}/config", {**config, "consumer.override.auto.offset.reset": "by_duration:week"})

@@ -281,6 +281,10 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
     assert '{"position":14}' in (tmp_path / "offsets").read_text()
     connector.write_text(f"name={tag}\n")
     assert start(["standalone", str(worker), str(connector)]).returncode == 3
+    # which only the start finds out
+    connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\ntopic.creation.groups=a\n")
+    ended = start(["standalone", str(worker), str(connector)])
+    assert ended.returncode == 3 and f"Failed to transition connector {tag} to state STARTED" in ended.stderr
 
 
 @pytest.mark.long

@@ -464,6 +464,21 @@ def test_a_connector_that_raises_an_error_is_failed_and_stopped_and_its_tasks_ru
     work.await_state("RUNNING")
 
 
+@pytest.mark.parametrize("error", [ValueError("no such file"), RetriableError("away")])
+def test_a_restart_of_what_cannot_start_says_so_whatever_was_raised(work: Work, error: Exception) -> None:
+    def starting(connector: Scripted) -> None:
+        raise error
+
+    work.put()
+    work.await_tasks("RUNNING")
+    work.script.starting = starting
+    with pytest.raises(RestError) as caught:
+        work.herder.restart_connector("c")
+    assert (str(caught.value), caught.value.status) == ("Failed to start connector: c", 500)
+    status = work.statuses.connector("c")
+    assert status is not None and str(error) in (status.trace or "")
+
+
 def test_the_context_of_an_instance_that_was_replaced_asks_for_nothing(work: Work) -> None:
     work.put(v="1")
     work.await_tasks("RUNNING")

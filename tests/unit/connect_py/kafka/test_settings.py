@@ -1,8 +1,12 @@
 """Java's client properties become librdkafka's, and nothing else gets through."""
 
 import logging
+from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_pem_x509_certificates
 
 from connect_py.errors import ConfigError
 from connect_py.kafka.client import (
@@ -14,6 +18,8 @@ from connect_py.kafka.client import (
     source_producer_properties,
 )
 from connect_py.kafka.security import jaas_options
+from connect_py.kafka.settings import refused_value, reset_seconds
+from tests.certificates import Identity
 
 WORKER = {
     "bootstrap.servers": "a:1",
@@ -177,6 +183,49 @@ def test_pem_stores_are_used_and_java_key_stores_refused_with_a_way_out() -> Non
     assert (found["ssl.key.password"], found["ssl.endpoint.identification.algorithm"]) == ("pw", "none")
     with pytest.raises(ConfigError, match=r"set ssl\.truststore\.type=PEM"):
         producer(security_protocol="SSL", ssl_truststore_location="/etc/trust.jks", ssl_truststore_password="pw")
+
+
+def test_pkcs12_stores_are_read_whatever_their_type_is_said_to_be(tmp_path: Path) -> None:
+    authority = Identity("authority")
+    certificates = load_pem_x509_certificates(authority.chain_pem.encode())
+    trust = tmp_path / "trust.p12"
+    trust.write_bytes(serialize_key_and_certificates(None, None, None, certificates, BestAvailableEncryption(b"of-trust")))
+    for kind in ({"ssl_truststore_type": "PKCS12"}, {}):
+        found = producer(security_protocol="SSL", ssl_truststore_location=str(trust), ssl_truststore_password="of-trust", **kind)
+        assert Path(str(found["ssl.ca.location"])).read_text().strip() == authority.chain_pem.strip()
+    found = producer(security_protocol="SSL", ssl_keystore_location=str(trust), ssl_keystore_password="of-trust")
+    assert (found["ssl.keystore.location"], found["ssl.keystore.password"]) == (str(trust), "of-trust")
+    with pytest.raises(ConfigError, match="that its password opens") as caught:
+        producer(security_protocol="SSL", ssl_truststore_location=str(trust), ssl_truststore_password="another")
+    assert "another" not in str(caught.value)
+    trust.write_bytes(b"\xfe\xed\xfe\xed....")
+    with pytest.raises(ConfigError, match=r"set ssl\.truststore\.type=PEM"):
+        producer(security_protocol="SSL", ssl_truststore_location=str(trust), ssl_truststore_password="pw")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("P7D", 604_800), ("pt1h30m", 5400), ("PT0.5S", 0.5), ("P1DT2H3M4.25S", 93_784.25), ("PT0S", 0)]
+)
+def test_groups_may_begin_some_time_ago(text: str, seconds: float) -> None:
+    assert reset_seconds(f"by_duration:{text}") == seconds
+    found = librdkafka_config({"bootstrap.servers": "h:1", "auto.offset.reset": f"by_duration:{text}"}, ClientKind.CONSUMER)
+    assert found["auto.offset.reset"] == "earliest"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("by_duration", "<:duration> part is missing in by_duration auto offset reset strategy."),
+        ("by_duration:", "<:duration> part is missing in by_duration auto offset reset strategy."),
+        ("by_duration:soon", "Unable to parse duration string in by_duration offset reset strategy."),
+        ("by_duration:P", "Unable to parse duration string in by_duration offset reset strategy."),
+        ("by_duration:P1DT", "Unable to parse duration string in by_duration offset reset strategy."),
+        ("by_duration:-PT1S", "Negative duration is not supported in by_duration offset reset strategy."),
+    ],
+)
+def test_what_is_no_duration_is_refused_in_kafkas_words(text: str, problem: str) -> None:
+    assert refused_value("consumer", "auto.offset.reset", text) == f"Invalid value {text} for configuration auto.offset.reset: {problem}"
+    assert refused_value("consumer", "auto.offset.reset", "earliest") is None
 
 
 def test_tls_settings_are_left_alone_on_a_plain_connection() -> None:

@@ -524,3 +524,30 @@ def test_a_dead_letter_topic_that_cannot_be_created_fails_the_task() -> None:
         create_dead_letter_topic(refuse, "dead", {})
     assert "errors.deadletterqueue.topic.replication.factor (now 3)" in trace_of(failure.value)
     assert "\nCaused by: org.apache.kafka.connect.errors.RetriableException: 1 3\n" in trace_of(failure.value)
+
+
+def test_what_a_task_resumes_while_its_connector_is_paused_comes_after_that() -> None:
+    rig = Rig([[], [], []], {P0: 0, P1: 0})
+    consumer, context = rig.consumer, rig.context
+
+    def on_put(records: Sequence[SinkRecord]) -> None:
+        context.pause(P0)
+
+    rig.task.on_put = on_put
+    rig.run()
+    held = [True]
+    context.is_held = lambda: held[0]
+    consumer.pause([P0, P1])
+    context.resume(P0)
+    assert consumer.paused == {P0, P1} and not context.resting
+    context.pause(P1)
+    held[0] = False
+    context.resume(P0)
+    assert consumer.paused == {P1} and context.resting == {P1}
+
+
+def test_a_topic_of_which_nothing_can_be_read_is_not_noted() -> None:
+    for polls, topics in (([[raw(0, b"\xff")]], []), ([[raw(0, b"\xff")], [raw(1, b"b")]], ["t"])):
+        rig = Rig(polls, **{"errors.tolerance": "all"})
+        rig.run()
+        assert [report["topic"] for report in rig.reports if report["type"] == "topic"] == topics
