@@ -1,8 +1,8 @@
 """Java's `security.protocol`, `sasl.*` and `ssl.*` client properties as librdkafka's. Files are named; stores are looked into.
 
 librdkafka takes PEM files and texts and PKCS#12 key stores, and no Java key stores. A PKCS#12 trust store becomes a PEM file; the
-content decides which it is, since Java's default type, JKS, opens PKCS#12 too. A real JKS file is refused with a text that says how to convert
-it (`SslConfigs.java`, KIP-651 for PEM). A JAAS line is read as `JaasConfig.java` reads it: a login module, a flag, options.
+content decides which it is, since Java's default type, JKS, opens PKCS#12 too. A real JKS file is refused with a text that says how to
+convert it (`SslConfigs.java`, KIP-651 for PEM). A JAAS line is read as `JaasConfig.java` reads it: a login module, a flag, options.
 Secrets go from one mapping to another and appear in no message.
 """
 

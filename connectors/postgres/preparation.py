@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 TRUST_OFFSET: Final = "trust_offset"
 TRUST_SLOT: Final = "trust_slot"
 TRUST_GREATER: Final = "trust_greater_lsn"
+#: Privileges that the user lacks, and a function that PostgreSQL 10 lacks: the stream begins at the offset all the same
+#: (`PostgresReplicationConnection.advanceReplicationSlot`).
+_NOT_ADVANCED: Final = ("42501", "42883")
 
 
 def settle(
@@ -50,28 +53,33 @@ def settle(
     if strategy not in (TRUST_OFFSET, TRUST_SLOT, TRUST_GREATER) or stored == confirmed_lsn or not stored:
         return position
     is_earlier = stored < confirmed_lsn
-    if strategy == TRUST_SLOT or (is_earlier and strategy == TRUST_GREATER):
-        if is_earlier:
-            log.warning(
-                "offset.mismatch.strategy=%s: the stored offset %s lies before the slot's position %s; changes between them are not read",
-                strategy,
-                format_lsn(stored),
-                format_lsn(confirmed_lsn),
-            )
-        else:
-            log.warning(
-                "offset.mismatch.strategy=%s: the stored offset %s lies behind the slot's position %s; changes since there come again",
-                strategy,
-                format_lsn(stored),
-                format_lsn(confirmed_lsn),
-            )
+    if is_earlier and strategy in (TRUST_SLOT, TRUST_GREATER):
+        log.warning(
+            "offset.mismatch.strategy=%s: the stored offset %s lies before the slot's position %s; changes between them are not read",
+            strategy,
+            format_lsn(stored),
+            format_lsn(confirmed_lsn),
+        )
         return replace(position, lsn=confirmed_lsn, lsn_proc=confirmed_lsn, lsn_commit=confirmed_lsn, message_type=None, events_processed=0)
-    if is_earlier:
+    if is_earlier or strategy == TRUST_SLOT:
         return position
     if not confirms:
         log.warning("offset.mismatch.strategy=%s: the slot is left where it is, since lsn.flush.mode is manual", strategy)
         return position
-    general.query(f"SELECT pg_replication_slot_advance({quote_literal(slot)}, {quote_literal(format_lsn(stored))})")
+    try:
+        general.query(f"SELECT pg_replication_slot_advance({quote_literal(slot)}, {quote_literal(format_lsn(stored))})")
+    except ServerError as error:
+        if error.sqlstate not in _NOT_ADVANCED:
+            raise
+        log.warning(
+            "offset.mismatch.strategy=%s: the slot '%s' stays where it is until the stream confirms the stored offset %s, which is read "
+            "from: %s",
+            strategy,
+            slot,
+            format_lsn(stored),
+            error,
+        )
+        return position
     log.info("offset.mismatch.strategy=%s: the slot '%s' was advanced to the stored offset %s", strategy, slot, format_lsn(stored))
     return position
 

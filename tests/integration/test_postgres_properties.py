@@ -221,7 +221,7 @@ def confirmed(source: Source) -> int:
         ("no_validation", [4, 5], False),
         ("trust_offset", [4, 5], True),
         ("trust_greater_lsn", [4, 5], True),
-        ("trust_slot", [0, 1, 2, 3, 4, 5], False),
+        ("trust_slot", [4, 5], False),
         ("garbage", [4, 5], False),
     ],
 )

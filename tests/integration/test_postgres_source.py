@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -634,6 +635,15 @@ def test_filters_that_match_no_table_are_named_when_the_publication_would_be_emp
         runner.start(table_include_list="public.nothing", publication_autocreate_mode="filtered")
         runner.idle()
     assert "matches the filters" in caught.value.__notes__[0]
+
+
+def test_a_publication_that_exists_is_used_where_filters_match_no_table(runner: Runner, caplog: pytest.LogCaptureFixture) -> None:
+    runner.db.execute("CREATE TABLE a (id int PRIMARY KEY); CREATE PUBLICATION pub FOR TABLE a")
+    with caplog.at_level(logging.WARNING):
+        runner.start(table_include_list="public.nothing", publication_autocreate_mode="filtered")
+        runner.idle()
+    assert "publication 'pub' is used as it is" in caplog.text
+    assert runner.db.execute("SELECT tablename FROM pg_publication_tables WHERE pubname = 'pub'").fetchall() == [("a",)]
 
 
 def test_a_server_without_logical_decoding_is_told_so(postgres_without_logical: PostgresAddress) -> None:

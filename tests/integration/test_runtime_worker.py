@@ -16,6 +16,7 @@ import pytest
 
 from connect_py.app.services.process import free_port, is_running, wait_until
 from connect_py.app.services.worker import RefusedError, Worker
+from tests.cluster import plugin_folder
 from tests.fix_kafka import Kafka
 from tests.waiting import let_time_pass
 
@@ -282,7 +283,8 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
     connector.write_text(f"name={tag}\n")
     assert start(["standalone", str(worker), str(connector)]).returncode == 3
     # which only the start finds out
-    connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\ntopic.creation.groups=a\n")
+    worker.write_text(f"{worker.read_text()}plugin.path={plugin_folder(tmp_path)}\n")
+    connector.write_text(f"name={tag}\nconnector.class=tests.BlockingSource\nblock=Connector::start\n")
     ended = start(["standalone", str(worker), str(connector)])
     assert ended.returncode == 3 and f"Failed to transition connector {tag} to state STARTED" in ended.stderr
 

@@ -145,7 +145,12 @@ class TableFilters:
             only: what a signal asks for, instead of `snapshot.include.collection.list`.
         """
         wanted = self.snapshot if only is None else NameFilter(tuple(only))
-        chosen = [t for t in tables if self.is_captured(t) and wanted(str(t)) and str(t) not in self.forced]
+
+        def is_wanted(table: TableId) -> bool:
+            # names may stand in quotes (`AbstractSnapshotChangeEventSource.tableNameMatcher`)
+            return wanted(str(table)) or wanted(f'"{table.schema}"."{table.table}"')
+
+        chosen = [t for t in tables if self.is_captured(t) and is_wanted(t) and str(t) not in self.forced]
         return sorted(chosen, key=lambda t: (self.tables.rank(str(t)), str(t)))
 
     def snapshot_names(self, captured: Iterable[TableId]) -> list[str]:

@@ -59,6 +59,9 @@ def ensure_publication(
         return None
     quoted = quote_name(name)
     if mode == "filtered":
+        if not tables and exists:
+            log.warning("No table matches the filters; publication '%s' is used as it is", name)
+            return None
         if not tables:
             error = FatalTaskError(f"No table filters found for filtered publication {name}")
             raise noted(

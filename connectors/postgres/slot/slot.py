@@ -119,8 +119,8 @@ def _describe_one(row: Row) -> str:
 MESSAGES_VERSION = SEGMENTS_VERSION = 140000
 #: Between two looks at a slot that somebody still holds.
 _HELD_PAUSE_SECONDS = 0.05
-#: Options that say what the decoder has to understand.
-_OURS = frozenset(("proto_version", "streaming", "binary", "two_phase"))
+#: Options that say what the decoder has to understand, and those that other properties set (`PgOutputMessageDecoder.defaultOptions`).
+_OURS = frozenset(("proto_version", "streaming", "binary", "two_phase", "messages", "publication_names"))
 
 
 class SlotBusyError(RetriableError):

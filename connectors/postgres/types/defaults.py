@@ -53,7 +53,7 @@ def literal_of(expression: str) -> str | None:
 
 
 def _extract(expression: str, placeholder: str) -> str:
-    if _FUNCTION(expression):
+    if _FUNCTION(expression) or expression.upper() in _NOW:
         return placeholder
     literal = _LITERAL(expression)
     return literal[1] if literal else expression

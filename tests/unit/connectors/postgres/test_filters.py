@@ -49,6 +49,8 @@ def test_a_snapshot_reads_in_the_order_of_the_include_list() -> None:
     filters = TableFilters(tables=NameFilter.parse("s.z,s.[ab]", None), forced=frozenset(("s.signal",)))
     found = [TableId("s", name) for name in ("a", "b", "c", "signal", "z")]
     assert [t.table for t in filters.snapshot_order(found)] == ["z", "a", "b"]
+    asked = parse_regexes('"s"."b", s.z')
+    assert [t.table for t in filters.snapshot_order(found, asked)] == ["z", "b"]
 
 
 def test_key_rules_replace_the_primary_key_in_their_order() -> None:
