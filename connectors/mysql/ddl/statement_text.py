@@ -37,7 +37,7 @@ _FILTERED: Final = tuple(
         r"INSERT INTO mysql\.rds_heartbeat2\(.*\) values \(.*\) ON DUPLICATE KEY UPDATE value = .*",
         r"DELETE FROM mysql\.rds_(sysinfo|monitor).*",
         r"INSERT INTO mysql\.rds_(sysinfo|monitor).*",
-        r"FLUSH\s+(?!TABLES?\b).*",
+        r"FLUSH\s+RELAY\s+LOGS.*",
         r"SAVEPOINT .*",
         r"ROLLBACK\s+TO\s.*",
         r"# Dummy event.*",
@@ -62,7 +62,7 @@ def kind_of(sql: str) -> Kind:
     text = without_settings(text)
     if text[:3].upper() == "XA ":
         return _XA.get(text[3:].split(None, 1)[0].upper() if text[3:].strip() else "", Kind.IGNORED)
-    if any(pattern.fullmatch(text) for pattern in _FILTERED):
+    if text == "FLUSH PRIVILEGES" or any(pattern.fullmatch(text) for pattern in _FILTERED):
         return Kind.IGNORED
     if _ROWS.match(text):
         return Kind.ROWS

@@ -34,6 +34,10 @@ NONE, UNFINISHED, STREAMING = StoredPosition.NONE, StoredPosition.UNFINISHED_SNA
         ("DROP TABLE trigger_log", Kind.DDL),
         ("TRUNCATE TABLE t", Kind.DDL),
         ("ALTER DATABASE d CHARACTER SET utf8mb4", Kind.DDL),
+        ("FLUSH PRIVILEGES", Kind.IGNORED),
+        ("flush relay logs for channel 'c'", Kind.IGNORED),
+        ("flush privileges", Kind.DDL),
+        ("FLUSH STATUS", Kind.DDL),
     ],
 )
 def test_a_statement_is_what_its_beginning_says(sql: str, kind: Kind) -> None:
