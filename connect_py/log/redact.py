@@ -29,7 +29,12 @@ HIDDEN = "[hidden]"
 #: Debezium's property for names of further secrets, and how it is matched.
 SANITIZE_PATTERN, SANITIZE_FLAGS = "custom.sanitize.pattern", re.IGNORECASE
 
-_SECRET_NAME = re.compile(r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key|authorization|user\.?info", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key|authorization|user\.?info|keystore\.key$"
+    # of object stores: Azure's accounts and shared access signatures, keys that customers encrypt with
+    r"|(?:account|shared|sse)[.-]?key|encryption\.key(?![\w-])|\.sas\.|adls\.connection-string",
+    re.IGNORECASE,
+)
 #: The user chooses an alias; what it names is a secret or not by the rest of the name.
 _ALIAS = re.compile(r"(?:config\.providers|transforms|predicates)\.[^.]+\.")
 #: Names of classes are shown by every error about them.
@@ -40,7 +45,7 @@ _IN_ADDRESS = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,40}://[^\s/:@?#\"']*:
 _WORDS = r"(?:password|passwd|pwd|client_?secret|(?:aws_?)?secret_?(?:access_?)?key|(?:access|refresh|auth|session)_?token|token|api_?key)"
 #: As in JAAS configurations, JDBC addresses and connection strings: bare or in quotes, which may themselves stand in a quoted text.
 _ASSIGNED = re.compile(
-    rf"(?P<before>\b{_WORDS}=)(?:"
+    rf"(?P<before>\b(?:{_WORDS}|AccountKey|SharedAccessSignature|sig)=)(?:"
     r"\\\"(?P<within>(?:[^\"\\]|\\\\(?:\\.|[^\\]))+)\\\"|"
     r"\"(?P<quoted>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)'|(?P<secret>[^\s;,&\"'\\\[{$][^\s;,&\"']*))",
     re.IGNORECASE,

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
-from connect_py.log.redact import Redactor, readable, redactor, scrub, secret_values
+from connect_py.log.redact import Redactor, is_secret_name, readable, redactor, scrub, secret_values
 
 DEFINITION = ConfigDef([ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("auth", ConfigType.PASSWORD)])
 
@@ -49,6 +49,27 @@ def test_a_secret_within_a_value_is_known(name: str, value: str, secret: str) ->
     assert redact(f"login with {secret} failed") == "login with [hidden] failed"
 
 
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("lakehouse.hadoop.fs.azure.account.key.store.dfs.core.windows.net", True),
+        ("lakehouse.hadoop.fs.azure.sas.container.store.blob.core.windows.net", True),
+        ("lakehouse.hadoop.fs.s3a.encryption.key", True),
+        ("lakehouse.catalog.adls.auth.shared-key.account.key", True),
+        ("lakehouse.catalog.adls.connection-string.store", True),
+        ("lakehouse.catalog.s3.sse.key", True),
+        ("consumer.override.ssl.keystore.key", True),
+        ("ssl.keystore.location", False),
+        ("mongodb.connection.string", False),
+        ("encryption.key-id", False),
+        ("message.key.columns", False),
+        ("key.converter", False),
+    ],
+)
+def test_names_say_what_is_a_secret(name: str, is_secret: bool) -> None:
+    assert is_secret_name(name) is is_secret
+
+
 def test_the_credentials_that_a_client_sends_are_known() -> None:
     sent = base64.b64encode(b"svc:hunter2xyz").decode()
     assert sent not in redactor(secret_values({"basic.auth.user.info": "svc:hunter2xyz"}))(f"{{'Authorization': '{sent}'}}")
@@ -70,6 +91,8 @@ def test_the_credentials_that_a_client_sends_are_known() -> None:
         ("GET /x?token=abc&y=1", "GET /x?token=[hidden]&y=1"),
         ("api_key=abc, region=eu", "api_key=[hidden], region=eu"),
         ("aws_secret_access_key=AbC/123", "aws_secret_access_key=[hidden]"),
+        ("AccountName=a;AccountKey=AbC+/12==;EndpointSuffix=x", "AccountName=a;AccountKey=[hidden];EndpointSuffix=x"),
+        ("https://a.blob.core.windows.net/c?sv=1&sig=AbC%2F&se=2", "https://a.blob.core.windows.net/c?sv=1&sig=[hidden]&se=2"),
         ("fs.s3a.secret.key=AbC", "fs.s3a.secret.key=AbC"),  # a property's value is known from the configuration
         ("CREATE USER u IDENTIFIED BY 'it''s' REQUIRE SSL", "CREATE USER u IDENTIFIED BY [hidden] REQUIRE SSL"),
         ("identified with mysql_native_password as '*ABC'", "identified with mysql_native_password as [hidden]"),
