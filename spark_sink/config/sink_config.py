@@ -61,8 +61,10 @@ class SinkConfig:
         return self.values[name]
 
     def of_table(self, name: str) -> SinkConfig:
-        """Return the configuration of one table: its own settings win."""
+        """Return the configuration of one table: its own settings win, in any case where tables' names are made one."""
         own = self.of_tables.get(name)
+        if own is None and self["tables.name-case"] != "keep":
+            own = next((settings for given, settings in self.of_tables.items() if given.lower() == name.lower()), None)
         return replace(self, values={**self.values, **{OF_ONE_TABLE[setting]: value for setting, value in own.items()}}) if own else self
 
     @property

@@ -245,6 +245,22 @@ def test_what_is_set_for_one_table_wins_for_it_alone() -> None:
     assert parsed.of_table("public.other")["tables.write-mode"] == "upsert"
 
 
+@pytest.mark.parametrize(
+    ("case", "table", "mode"),
+    [
+        ("lower", "shop.orders", "append"),
+        ("upper", "SHOP.ORDERS", "append"),
+        ("keep", "shop.orders", "upsert"),
+        ("keep", "shop.Orders", "append"),
+        ("lower", "shop.other", "upsert"),
+    ],
+)
+def test_settings_name_a_table_in_any_case_where_names_are_made_one(case: str, table: str, mode: str) -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    parsed = parse(base | {"lakehouse.table.shop.Orders.write-mode": "append", "lakehouse.tables.name-case": case})
+    assert parsed.of_table(table)["tables.write-mode"] == mode
+
+
 # -- schemas ----------------------------------------------------------------------------------------------------------------------
 
 
