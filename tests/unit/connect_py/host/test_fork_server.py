@@ -173,7 +173,7 @@ def test_a_forked_task_shows_its_name_and_the_trace_of_its_failure(launcher: Lau
     eventually(lambda: any(isinstance(event, Exited) for event in events), "the end", 20)
     assert [event["type"] for event in events[:-1]] == ["failed"]
     assert events[-1].code == 1
-    assert not Path(f"/proc/{process.pid}").exists()
+    eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "reaping", 10, 0.01)
 
 
 def test_a_forked_process_shows_its_tasks_name() -> None:
