@@ -129,9 +129,7 @@ class _Translation:
         pattern, at = self._pattern, self._at
         letter = pattern[at + 1 : at + 2]
         if letter == "Q":
-            end = pattern.find("\\E", at + 2)
-            quoted = pattern[at + 2 : end if end >= 0 else None]
-            self._put(re.escape(quoted), len(quoted) + (4 if end >= 0 else 2))
+            self._out.append(re.escape(self._quotation()))
         elif found := _NAMED_REFERENCE.match(pattern, at):
             self._put(f"(?P={found[1]})", len(found[0]))
         elif letter in ("p", "P"):
@@ -146,6 +144,12 @@ class _Translation:
             self._put(_ESCAPES[letter], 2)
         else:
             self._copy(2)
+
+    def _quotation(self) -> str:
+        """Read ``\\Q…\\E``, or ``\\Q…`` to the pattern's end. Returns what stands in it."""
+        quoted, end, _ = self._pattern[self._at + 2 :].partition("\\E")
+        self._at += 2 + len(quoted) + len(end)
+        return quoted
 
     def _property(self) -> Ranges:
         """Read ``\\p{…}`` or ``\\pL``."""
@@ -174,7 +178,7 @@ class _Translation:
         self._out.append(written(self._set()))
 
     def _set(self) -> Ranges:
-        """Read the rest of a class behind its bracket, and its end."""
+        """Read the rest of a class after its bracket, and its end."""
         pattern = self._pattern
         negated = pattern.startswith("^", self._at)
         self._at += negated
@@ -209,10 +213,7 @@ class _Translation:
                 ranges = PREDEFINED[letter.lower()]
                 return complement(ranges) if letter.isupper() else ranges
             if letter == "Q":
-                end = pattern.find("\\E", at + 2)
-                quoted = pattern[at + 2 : end if end >= 0 else None]
-                self._at += len(quoted) + (4 if end >= 0 else 2)
-                return union((ord(char), ord(char)) for char in quoted)
+                return union((ord(char), ord(char)) for char in self._quotation())
         low = high = self._character()
         if pattern.startswith("-", self._at) and pattern[self._at + 1 : self._at + 2] not in ("]", "[", ""):
             self._at += 1

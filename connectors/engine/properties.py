@@ -261,11 +261,12 @@ def regexes(text: str | None, _: Config) -> str | None:
     return None
 
 
-def not_beside(include: str) -> Check:
-    """Refuse an exclude list together with its include list."""
+def not_beside(include: str, says: str | None = None) -> Check:
+    """Refuse an exclude list together with its include list, in Debezium's usual words or in others."""
+    problem = says or f'"{include}" is already specified'
 
     def check(text: str | None, config: Config) -> str | None:
-        return f'"{include}" is already specified' if text and config.get(include) else None
+        return problem if text and config.get(include) else None
 
     return check
 

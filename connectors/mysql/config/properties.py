@@ -51,10 +51,8 @@ def _locking_mode(text: str | None, _: Config) -> str | None:
     return None if text is None or text.strip().lower() in modes else "Must be a valid snapshot.locking.mode value"
 
 
-def _no_includes(text: str | None, config: Config) -> str | None:
-    """Refuse `gtid.source.excludes` together with includes, in Debezium's words (`BinlogConnectorConfig.validateGtidSetExcludes`)."""
-    return "Cannot specify GTID excludes when includes are provided." if text and config.get("gtid.source.includes") else None
-
+#: `BinlogConnectorConfig.validateGtidSetExcludes`.
+_no_gtid_includes = not_beside("gtid.source.includes", "Cannot specify GTID excludes when includes are provided.")
 
 _TIME_MODES = ("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")
 
@@ -107,7 +105,7 @@ _OWN = (
     prop("gtid.source.filter.dml.events", BOOLEAN, "true", MEDIUM, Width.SHORT, "Filter DML events", "Whether changes of servers that the GTID filter leaves out make no records."),
     prop("gtid.ignore.on.recovery", BOOLEAN, "false", LOW, Width.SHORT, "Ignore GTID on recovery", "Whether a start uses file and position although GTIDs are known."),
     prop("gtid.source.includes", LIST, None, HIGH, Width.LONG, "Include GTID sources", "Regexes of the UUIDs of servers whose transactions count."),
-    prop("gtid.source.excludes", STRING, None, MEDIUM, Width.LONG, "Exclude GTID sources", "Regexes of the UUIDs of servers whose transactions do not count.", _no_includes),
+    prop("gtid.source.excludes", STRING, None, MEDIUM, Width.LONG, "Exclude GTID sources", "Regexes of the UUIDs of servers whose transactions do not count.", _no_gtid_includes),
     prop("memory.management.schemas.class", CLASS_NAME, _STORAGE, LOW, Width.LONG, "Schema storage class", "Accepted and not used."),
     prop("memory.management.tables.class", CLASS_NAME, _STORAGE, LOW, Width.LONG, "Table storage class", "Accepted and not used."),
     prop("sourceinfo.struct.maker", CLASS_NAME, "io.debezium.connector.mysql.MySqlSourceInfoStructMaker", LOW, Width.MEDIUM, "Source info struct maker class", "Accepted and not used."),
@@ -215,7 +213,7 @@ _OF_MARIADB: Final = (
     prop("snapshot.locking.mode", STRING, "minimal", LOW, Width.SHORT, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("custom", "minimal", "extended", "none")),
     prop("sourceinfo.struct.maker", CLASS_NAME, "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker", LOW, Width.MEDIUM, "Source info struct maker class", "Accepted and not used."),
     prop("gtid.source.includes", LIST, None, HIGH, Width.LONG, "Include GTID sources", "Regexes of the sources, as domain-server, whose transactions count."),
-    prop("gtid.source.excludes", STRING, None, MEDIUM, Width.LONG, "Exclude GTID sources", "Regexes of the sources, as domain-server, whose transactions do not count.", _no_includes),
+    prop("gtid.source.excludes", STRING, None, MEDIUM, Width.LONG, "Exclude GTID sources", "Regexes of the sources, as domain-server, whose transactions do not count.", _no_gtid_includes),
 )  # fmt: skip
 MARIADB_PROPERTIES: Final = _of_mariadb()
 

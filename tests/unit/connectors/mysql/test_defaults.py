@@ -10,15 +10,7 @@ from connectors.mysql.config.config import parse_config
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import Tables
 from connectors.mysql.schema.captured import TableFactory
-
-GIVEN = {
-    "database.hostname": "h",
-    "database.user": "u",
-    "database.server.id": "1",
-    "topic.prefix": "p",
-    "schema.history.internal.kafka.topic": "history",
-    "schema.history.internal.kafka.bootstrap.servers": "h:1",
-}
+from tests.unit.connectors.mysql.test_properties import GIVEN
 
 
 def defaults(columns: str, **properties: str) -> dict[str, Any]:
