@@ -37,7 +37,7 @@ import anyio.to_thread
 
 from connect_py.data.java_properties import parse_properties
 from connect_py.errors import ConfigError
-from rest_api.compat.jaas import EXTENSION, EXTENSION_CLASSES, FILE_PROPERTY, users_file
+from rest_api.jaas import EXTENSION, EXTENSION_CLASSES, FILE_PROPERTY, users_file
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from connectors.mysql.config.config import MySqlConfig, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, quote_literal
-from connectors.mysql.server.locks import locking_of
+from connectors.mysql.snapshot.locks import locking_of
 from offsets.schema_history import KafkaSchemaHistory
 
 _VARIABLES = (

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
+from connectors.mysql.checks import log_format_findings
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.server import queries
@@ -50,6 +51,19 @@ def check_number(config: MySqlConfig, tables: Callable[[], Sequence[TableId]]) -
     log.warning(text)
 
 
+def check_log_format(connection: Connection, config: MySqlConfig) -> None:
+    """Check that the log holds whole rows, or parts that the configuration accepts.
+
+    Raises:
+        FatalTaskError: it does not.
+        ServerError: the server cannot be asked.
+    """
+    accepts = config.choice("binlog.row.image.minimal") == "accept"
+    found, image = queries.variable(connection, "binlog_format"), queries.variable(connection, "binlog_row_image")
+    for finding in log_format_findings(found, image, accepts_minimal=accepts):
+        raise FatalTaskError(finding.refusal("Nothing was read."))
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """What a start does.
@@ -80,7 +94,7 @@ def prepare(
     """
     mode = config.snapshot_mode
     if mode.streams:
-        queries.check_log_format(connection, config)
+        check_log_format(connection, config)
     check_number(config, lambda: queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin")))
     if mode.when_history_lost and position is None:
         raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")

@@ -178,7 +178,7 @@ def worker_findings(file: str, properties: Mapping[str, str], plugins: Plugins) 
     """Yield what is wrong with a worker's properties."""
     from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, worker_warnings
     from connect_py.providers.resolver import variables_in
-    from rest_api.compat.jaas import EXTENSION, EXTENSION_CLASSES
+    from rest_api.jaas import EXTENSION, EXTENSION_CLASSES
 
     definition = STANDALONE if "offset.storage.file.filename" in properties and "group.id" not in properties else DISTRIBUTED
     refused = False

@@ -102,11 +102,8 @@ def _completion(chosen: argparse.Namespace) -> int:
         import shtab
     except ImportError as error:
         raise ConfigError("completion needs the package shtab: pip install 'connect-py-worker[cli]'") from error
-    from connect_py.app.commands.tree import parser
-
-    tree = parser()
-    _complete_names(tree)
-    print(shtab.complete(tree, shell=chosen.shell))
+    _complete_names(chosen.tree)
+    print(shtab.complete(chosen.tree, shell=chosen.shell))
     return OK
 
 

@@ -42,7 +42,7 @@ class _Top(_Parser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the whole tree; each command's parser has the default `command`, its `Command`."""
+    """Return the whole tree; each command's parser has the defaults `command`, its `Command`, and `tree`, the whole."""
     from connect_py import __version__
 
     top = _Top(prog="connect-py", description="Kafka Connect and Debezium in Python.", allow_abbrev=False)
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.add(below)
-        below.set_defaults(command=command)
+        below.set_defaults(command=command, tree=top)
     return top
 
 

@@ -2,6 +2,11 @@
 
 It reads every row that lacks columns, updates with differences, and what the functions that read and write at once leave as unusual
 (`columns.py`).
+
+MariaDB's system-versioned tables (`WITH SYSTEM VERSIONING`) may name no columns for it. The log then has two columns after those of the
+statement, from when and until when a row is current, and keeps each version that ends as an inserted row; a deleted row is updated to have
+an end. Debezium's task fails at such rows. `RowImages.current_versions` returns what the table's readers see: the current rows and their
+changes.
 """
 
 from __future__ import annotations
@@ -17,12 +22,15 @@ from connectors.engine.encode.plan import UNCHANGED, Text
 from connectors.mysql.binlog.codes import ColumnType, MalformedEventError
 from connectors.mysql.binlog.columns import Meaning, image_rows
 from connectors.mysql.binlog.cursor import Cursor
+from connectors.mysql.binlog.events import Rows
 from connectors.mysql.binlog.json_text import patched
-from connectors.mysql.binlog.table_map import StoredColumn
+from connectors.mysql.binlog.table_map import StoredColumn, TableMap
 
 #: Of `binlog_row_value_options`, as an update's second image has it.
 _PARTIAL_JSON = 1
 
+#: The end of a current row: the greatest `TIMESTAMP(6)`, of 32 bits with a sign or, since MariaDB 11.5, without.
+_NEVER = ("2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999", UNCHANGED)
 
 #: Rows of one image, from a position in the bytes on: the texts and the position after the row.
 Reader = Callable[[bytes, int], tuple[list[Text], int]]
@@ -143,3 +151,79 @@ def read_partial_pairs(before: Reader, after: PartialReader, body: bytes) -> lis
         new, at = after(body, middle, old)
         rows.append((old, new))
     return rows
+
+
+class RowImages:
+    """Reads the rows of one table's events. One function is made for each set of columns that images hold.
+
+    Args:
+        map_: the table map before the events.
+        meanings: of its columns.
+
+    Raises:
+        MalformedEventError: by each method: the event holds no such rows.
+    """
+
+    __slots__ = ("_map", "_meanings", "_partial_readers", "_readers")
+
+    def __init__(self, map_: TableMap, meanings: Sequence[Meaning]) -> None:
+        self._map = map_
+        self._meanings = meanings
+        self._readers: dict[bytes, Reader] = {}
+        self._partial_readers: dict[bytes, PartialReader] = {}
+
+    def images(self, event: Rows) -> list[list[Text]]:
+        """Return the rows of an insert or a delete."""
+        return read_images(self._reader(event.present), event.body)
+
+    def pairs(self, event: Rows) -> list[tuple[list[Text], list[Text]]]:
+        """Return the rows of an update, before and after; what the second image lacks has not changed."""
+        before = self._reader(event.present)
+        if event.partial:
+            pairs = read_partial_pairs(before, self._partial_reader(event.present_after), event.body)
+        else:
+            pairs = read_pairs(before, self._reader(event.present_after), event.body)
+        if self._map.is_whole(event.present_after):
+            return pairs
+        return [(old, [was if text is UNCHANGED else text for was, text in zip(old, new, strict=True)]) for old, new in pairs]
+
+    def current_versions(self, event: Rows) -> list[tuple[Rows, int]]:
+        """Return an event without the rows of old versions, in parts of one kind each, with their numbers of rows."""
+        read, read_after = self._reader(event.present), self._reader(event.present_after)
+        parts: list[tuple[Rows, int]] = []
+        at, body = 0, event.body
+        while at < len(body):
+            begin = at
+            texts, at = read(body, at)
+            was_current = _is_current(texts)
+            kind, end = event.kind, at
+            if kind == "u":
+                texts, at = read_after(body, at)
+                if _is_current(texts):
+                    end = at
+                else:
+                    kind = "d"
+            if not was_current:
+                continue
+            if parts and parts[-1][0].kind == kind:
+                part, count = parts[-1]
+                parts[-1] = (replace(part, body=part.body + body[begin:end]), count + 1)
+            else:
+                parts.append((replace(event, kind=kind, body=body[begin:end]), 1))
+        return parts
+
+    def _reader(self, present: bytes) -> Reader:
+        found = self._readers.get(present)
+        if found is None:
+            found = self._readers[present] = row_reader(self._map.columns, self._meanings, present)
+        return found
+
+    def _partial_reader(self, present: bytes) -> PartialReader:
+        found = self._partial_readers.get(present)
+        if found is None:
+            found = self._partial_readers[present] = partial_row_reader(self._map.columns, self._meanings, present)
+        return found
+
+
+def _is_current(texts: list[Text]) -> bool:
+    return texts[-1] in _NEVER

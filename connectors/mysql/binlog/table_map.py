@@ -49,6 +49,10 @@ class TableMap:
     nullable: tuple[bool, ...] = ()
     problem: str | None = None
 
+    def is_whole(self, present: bytes) -> bool:
+        """Return whether images with a bit map of columns hold all of them."""
+        return int.from_bytes(present, "little").bit_count() >= len(self.columns)
+
 
 #: Each transaction announces its tables' numbers again.
 _KEPT = 1024

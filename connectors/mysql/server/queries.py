@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.checks import log_format_findings
 from connectors.mysql.config.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import quote_name
@@ -239,19 +238,6 @@ def log_beginning(connection: Connection, config: MySqlConfig) -> MySqlOffset:
         raise FatalTaskError("The server keeps no binary log (log_bin=OFF)")
     gtids = str(purged_gtids(connection, config)) if has_gtids(connection, config) else None
     return MySqlOffset(files[0][0], _FIRST_EVENT, gtids)
-
-
-def check_log_format(connection: Connection, config: MySqlConfig) -> None:
-    """Check that the log holds whole rows, or parts that the configuration accepts.
-
-    Raises:
-        FatalTaskError: it does not.
-        ServerError: the server cannot be asked.
-    """
-    accepts = config.choice("binlog.row.image.minimal") == "accept"
-    found, image = variable(connection, "binlog_format"), variable(connection, "binlog_row_image")
-    for finding in log_format_findings(found, image, accepts_minimal=accepts):
-        raise FatalTaskError(finding.refusal("Nothing was read."))
 
 
 def is_available(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> bool:

@@ -41,8 +41,8 @@ from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.structure import StructureCheck
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, Row, quote_literal
-from connectors.mysql.server.locks import retry_altered_table
 from connectors.mysql.server.queries import row_estimates
+from connectors.mysql.snapshot.locks import retry_altered_table
 from connectors.mysql.types.columns import is_text
 from connectors.mysql.types.keys import ChunkKey, chunk_key, cut_key, is_zero_date
 

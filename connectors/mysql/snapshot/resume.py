@@ -41,7 +41,7 @@ from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySq
 from connectors.mysql.schema.captured import CapturedTables
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.server.locks import SnapshotLocks, begin_consistent_snapshot, prepare_session
+from connectors.mysql.snapshot.locks import SnapshotLocks, begin_consistent_snapshot, prepare_session
 from connectors.mysql.snapshot.snapshot import SnapshotReaders, read_tables
 
 log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from connectors.mysql.model import quote_name
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.server.locks import retry_altered_table
 from connectors.mysql.server.text_rows import SPECIAL, MalformedRowError, TextRow, any_rows, rows_function, usual_rows
+from connectors.mysql.snapshot.locks import retry_altered_table
 from connectors.mysql.types.columns import is_text
 
 #: Rows that are taken the careful way together when one of them is unusual.

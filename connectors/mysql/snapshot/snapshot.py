@@ -2,7 +2,7 @@
 
 Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
 are those of that position. The lock is released once the structures are read. If it is refused, the captured tables are locked instead;
-because releasing them would end the transaction, another session then begins the consistent snapshot (`server/locks.py`). The offset says
+because releasing them would end the transaction, another session then begins the consistent snapshot (`snapshot/locks.py`). The offset says
 "unfinished" until the last row, and what is done so far; `resume.py` describes how the next attempt resumes.
 
 Rows are read in chunks, by one connection or by several processes. Each process begins its own transaction while a lock keeps others from
@@ -42,10 +42,10 @@ from connectors.mysql.schema.schema import Schema
 from connectors.mysql.schema.structure import Statement, StructureCheck, read_statements, recreate_statements
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.server.locks import SnapshotLocks
 from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot import worker
 from connectors.mysql.snapshot.chunks import TableCuts
+from connectors.mysql.snapshot.locks import SnapshotLocks
 from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder, table_start_us
 
 log = logging.getLogger(__name__)

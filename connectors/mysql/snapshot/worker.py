@@ -21,7 +21,7 @@ from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, TableFactory
 from connectors.mysql.server import queries
-from connectors.mysql.server.locks import begin_consistent_snapshot, prepare_session
+from connectors.mysql.snapshot.locks import begin_consistent_snapshot, prepare_session
 from connectors.mysql.snapshot.rows import select_rows, snapshot_encoder
 
 MODULE = __name__

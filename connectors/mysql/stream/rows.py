@@ -3,23 +3,18 @@
 `TableStream` reads a captured table's row images as texts. An update's second image may hold only what changed (``binlog_row_image``), or
 differences of JSON documents: the first image has the rest. What neither has stays `UNCHANGED`, which records show as
 `unavailable.value.placeholder`, as null, or as the type's zero.
-
-MariaDB's system-versioned tables (`WITH SYSTEM VERSIONING`) may name no columns for it. The log then has two columns after those of the
-statement, from when and until when a row is current, and keeps each version that ends as an inserted row; a deleted row is updated to have
-an end. Debezium's task fails at such rows. `current_versions` returns what the table's readers see: the current rows and their changes.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
 from connectors.engine.encode.columnwise import Encoded
 from connectors.engine.encode.fused import FusedRows
-from connectors.engine.encode.plan import UNCHANGED, Text
+from connectors.engine.encode.plan import Text
 from connectors.engine.envelope import KeyChangeRecords, tail
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
@@ -28,59 +23,11 @@ from connectors.engine.signal.taps import Taps
 from connectors.mysql.binlog.codes import MalformedEventError
 from connectors.mysql.binlog.columns import Meaning, event_rows
 from connectors.mysql.binlog.events import Header, Rows
-from connectors.mysql.binlog.rows import (
-    PartialReader,
-    Reader,
-    partial_row_reader,
-    read_images,
-    read_pairs,
-    read_partial_pairs,
-    row_reader,
-)
+from connectors.mysql.binlog.rows import RowImages
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.stream.state import StreamState
-
-#: The end of a current row: the greatest `TIMESTAMP(6)`, of 32 bits with a sign or, since MariaDB 11.5, without.
-_NEVER = ("2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999", UNCHANGED)
-
-
-def current_versions(event: Rows, read: Reader, read_after: Reader) -> list[tuple[Rows, int]]:
-    """Return an event without the rows of old versions, in parts of one kind each, with their numbers of rows.
-
-    Args:
-        read: reads an image with all columns of the log.
-        read_after: the same for the second images of updates.
-
-    Raises:
-        MalformedEventError: the event holds no such rows.
-    """
-    parts: list[tuple[Rows, int]] = []
-    at, body = 0, event.body
-    while at < len(body):
-        begin = at
-        texts, at = read(body, at)
-        was_current = _is_current(texts)
-        kind, end = event.kind, at
-        if kind == "u":
-            texts, at = read_after(body, at)
-            if _is_current(texts):
-                end = at
-            else:
-                kind = "d"
-        if not was_current:
-            continue
-        if parts and parts[-1][0].kind == kind:
-            part, count = parts[-1]
-            parts[-1] = (replace(part, body=part.body + body[begin:end]), count + 1)
-        else:
-            parts.append((replace(event, kind=kind, body=body[begin:end]), 1))
-    return parts
-
-
-def _is_current(texts: list[Text]) -> bool:
-    return texts[-1] in _NEVER
 
 
 class TableStream:
@@ -90,7 +37,7 @@ class TableStream:
         MalformedEventError: the map has columns of unknown types.
     """
 
-    __slots__ = ("_fused", "_partial_readers", "_readers", "captured", "map")
+    __slots__ = ("_fused", "_images", "captured", "map")
 
     def __init__(self, captured: CapturedTable, map_: TableMap) -> None:
         if map_.problem is not None:
@@ -98,8 +45,7 @@ class TableStream:
         self.captured = captured
         self.map = map_
         self._fused: FusedRows | None = None
-        self._readers: dict[bytes, Reader] = {}
-        self._partial_readers: dict[bytes, PartialReader] = {}
+        self._images: RowImages | None = None
 
     # -- as records --------------------------------------------------------------------------------------------------------------------
 
@@ -141,7 +87,7 @@ class TableStream:
         captured = self.captured
         if event.partial or (captured.fill is not None and event.kind != "d"):
             return None
-        if not self._is_whole(event.present) or not self._is_whole(event.present_after):
+        if not self.map.is_whole(event.present) or not self.map.is_whole(event.present_after):
             return None
         if self._fused is None:
             rows = event_rows(self.map.columns, self._meanings(), captured.indexes, captured.encoder.wanted_forms)
@@ -149,8 +95,8 @@ class TableStream:
         return self._fused
 
     def current_versions(self, event: Rows) -> list[tuple[Rows, int]]:
-        """Return the event's current versions (`current_versions`). Raises as `images`."""
-        return current_versions(event, self._reader(event.present), self._reader(event.present_after))
+        """Return the event's current versions, as `RowImages.current_versions`. Raises as `images`."""
+        return self._read().current_versions(event)
 
     # -- as texts ----------------------------------------------------------------------------------------------------------------------
 
@@ -161,25 +107,14 @@ class TableStream:
             FatalTaskError: the model has another number of columns.
             MalformedEventError: the event holds no such rows.
         """
-        images = read_images(self._reader(event.present), event.body)
+        images = self._read().images(event)
         if event.kind == "c" and self.captured.fill is not None:
             return [self._filled(texts, self.captured.fill) for texts in images]
         return images
 
     def pairs(self, event: Rows) -> list[tuple[list[Text], list[Text]]]:
         """Return rows of an update, before and after. Raises as `images`."""
-        before = self._reader(event.present)
-        if event.partial:
-            after = self._partial_readers.get(event.present_after)
-            if after is None:
-                after = self._partial_readers[event.present_after] = partial_row_reader(
-                    self.map.columns, self._meanings(), event.present_after
-                )
-            pairs = read_partial_pairs(before, after, event.body)
-        else:
-            pairs = read_pairs(before, self._reader(event.present_after), event.body)
-        if not self._is_whole(event.present_after):
-            pairs = [(old, [was if text is UNCHANGED else text for was, text in zip(old, new, strict=True)]) for old, new in pairs]
+        pairs = self._read().pairs(event)
         if self.captured.fill is not None:
             pairs = [(old, self._filled(new, self.captured.fill)) for old, new in pairs]
         return pairs
@@ -195,14 +130,10 @@ class TableStream:
             filled[index] = text
         return filled
 
-    def _is_whole(self, present: bytes) -> bool:
-        return int.from_bytes(present, "little").bit_count() >= len(self.map.columns)
-
-    def _reader(self, present: bytes) -> Reader:
-        found = self._readers.get(present)
-        if found is None:
-            found = self._readers[present] = row_reader(self.map.columns, self._meanings(), present)
-        return found
+    def _read(self) -> RowImages:
+        if self._images is None:
+            self._images = RowImages(self.map, self._meanings())
+        return self._images
 
     def _meanings(self) -> tuple[Meaning, ...]:
         width = self.captured.model.width

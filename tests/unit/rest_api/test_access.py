@@ -17,7 +17,7 @@ from connect_py.app.services.memory_herder import MemoryHerder
 from connect_py.errors import ConfigError
 from rest_api import RestConfig, Server, create_admin_app, create_app
 from rest_api.basic_auth import BasicAuth
-from rest_api.compat.jaas import EXTENSION, jaas_path, parse_jaas
+from rest_api.jaas import EXTENSION, jaas_path, parse_jaas
 from rest_api.listeners import openssl_cipher, parse_listeners
 from rest_api.waiting import Gate
 from tests.certificates import Identity

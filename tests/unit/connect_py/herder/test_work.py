@@ -286,12 +286,14 @@ def test_a_round_is_asked_for_by_new_connectors_and_sets_of_tasks_and_not_by_con
 
 
 def test_only_the_newest_division_of_an_unchanged_connector_is_stored(work: Work) -> None:
-    answers = iter(["a", "b"])
-    work.script.divide = lambda connector, count: [{"v": next(answers)}]
-    work.configs.refusals = 1
+    answers = ["b", "a"]
+    work.script.divide = lambda connector, count: [{"v": answers.pop()}]
+    work.configs.refusals = refusals = 1_000_000
     work.put()
-    eventually(lambda: work.configs.refusals == 0, "refusal", 10, 0.01)
+    eventually(lambda: work.configs.refusals < refusals, "refusal", 10, 0.01)
     work.script.instances[0].context.request_task_reconfiguration()
+    eventually(lambda: not answers, "second division", 10, 0.01)
+    work.configs.refusals = 0
     eventually(lambda: work.configs.stored == [["b"]], lambda: f"{work.configs.stored}", 10, 0.01)
     work.later()
     assert work.configs.stored == [["b"]]
