@@ -4,10 +4,11 @@ A test notes what it does. When its process ends, the counts are written next to
 
     python -m tests.fault_counts FILE.faults …
 
-`tests/lanes.py --record` does that at the end of a run in which no test failed. By hand, name the file by the durations':
+`tests/lanes.py --record` does that at the end of a run in which no test failed. By hand, name the file by the durations'; `--add` keeps
+what was counted before:
 
     CONNECT_PY_DURATIONS=/tmp/kills.json FAULTS_KILLS=30 python -m pytest tests/faults/test_kill.py
-    python -m tests.fault_counts /tmp/kills.faults
+    python -m tests.fault_counts --add /tmp/kills.faults
 """
 
 from __future__ import annotations
@@ -74,17 +75,16 @@ def system_of(config: Mapping[str, str]) -> str:
     return next(name for name in ("PostgreSQL", "MySQL", "MariaDB", "MongoDB") if name.lower() in kind)
 
 
-def added_up(files: Iterable[Path], day: str, commit: str) -> dict[str, Any]:
-    """Return the counts of several processes as one."""
+def added_up(files: Iterable[Path], day: str, commit: str, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the counts of several processes as one, added to those of runs before."""
     faults: Counter[tuple[str, str]] = Counter()
     changes: Counter[str] = Counter()
-    for file in files:
-        found = json.loads(file.read_text())
+    for found in ([before] if before else []) + [json.loads(file.read_text()) for file in files]:
         faults.update({(fault, of): count for fault, of, count in found["faults"]})
         changes.update(found["changes"])
+    run = {"day": day, "commit": commit}
     return {
-        "day": day,
-        "commit": commit,
+        "runs": [*(each for each in before["runs"] if each != run), run] if before else [run],
         "faults": sorted([*key, count] for key, count in faults.items()),
         "changes": dict(sorted(changes.items())),
     }
@@ -99,9 +99,9 @@ def table(counted: Mapping[str, Any]) -> str:
     ]
     total = ["**faults**", *(sum(row[number] for row in rows) for number in range(1, len(systems) + 1))]
     checked = ["changes checked", *(counted["changes"].get(of, 0) for of in systems)]
+    runs = " and ".join(f"on {run['day']} at {run['commit']}" for run in counted["runs"])
     lines = [
-        f"Counted by the tests themselves on {counted['day']}, at {counted['commit']}: **{sum(total[1:]):,} faults and "
-        f"{sum(checked[1:]):,} changes, no violation**.",
+        f"Counted by the tests themselves {runs}: **{sum(total[1:]):,} faults and {sum(checked[1:]):,} changes, no violation**.",
         "",
         f"| | {' | '.join(systems)} |",
         "|---|" + "---:|" * len(systems),
@@ -115,11 +115,13 @@ def with_table(page: str, counted: Mapping[str, Any]) -> str:
     return re.sub(f"(?<={re.escape(_BEGIN)}).*?(?={re.escape(_END)})", lambda _: table(counted), page, flags=re.DOTALL)
 
 
-def main(files: list[str]) -> int:
-    """Keep the counts of the files, and write the page."""
+def main(arguments: list[str]) -> int:
+    """Keep the counts of the files, with `--add` beside those that are kept, and write the page."""
+    before = json.loads(KEPT.read_text()) if "--add" in arguments else None
+    files = [argument for argument in arguments if argument != "--add"]
     command = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(command, cwd=PAGE.parent, capture_output=True, text=True, check=True).stdout.strip()
-    counted = added_up(map(Path, files), f"{datetime.now(UTC):%Y-%m-%d}", commit)
+    counted = added_up(map(Path, files), f"{datetime.now(UTC):%Y-%m-%d}", commit, before)
     KEPT.write_text(json.dumps(counted, indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(with_table(PAGE.read_text(), counted))
     print(table(counted))
