@@ -6,7 +6,7 @@ committed records see. The task is notified only after the commit.
 
 A commit runs in the background; the next one begins when it is through. It takes some 20 ms, since a broker that still writes the markers
 of a transaction has the client ask again for the next one (CONCURRENT_TRANSACTIONS): as long as batches are full, several share a
-transaction, so that commits take a tenth of the time. Where nothing but offsets is to be stored (a batch whose rows were
+transaction, so that commits take a twentieth of the time. Where nothing but offsets is to be stored (a batch whose rows were
 all filtered out), it waits for ``offset.flush.interval.ms``, because a transaction costs some milliseconds.
 
 A batch that the connector has serialised itself has one offset, so it is in a transaction as a whole: one that a stop interrupts is
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 #: A batch of this many rows is one of a backlog: the next one is there already.
 _FULL_BATCH_ROWS = 500
 #: How long batches of a backlog share a transaction: this multiple of what the last commit took, and never longer than this (seconds).
-_COMMITS_WORTH, _LONGEST_SHARED = 10, 0.25
+_COMMITS_WORTH, _LONGEST_SHARED = 20, 0.5
 
 _Offsets = list[tuple[SourcePartition, SourceOffset]]
 
