@@ -619,13 +619,16 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has n
         import urllib.parse
         import urllib.request
 
+        context = ssl.create_default_context()
+        if "https.ca.location" in self._settings:
+            context = _trusting(context, cafile=str(self._settings["https.ca.location"]))
         client = f"{self._settings.get('sasl.oauthbearer.client.id', '')}:{self._settings.get('sasl.oauthbearer.client.secret', '')}"
         form = {"grant_type": "client_credentials"}
         if "sasl.oauthbearer.scope" in self._settings:
             form["scope"] = str(self._settings["sasl.oauthbearer.scope"])
         headers = {"Authorization": "Basic " + base64.b64encode(client.encode()).decode()}
         request = urllib.request.Request(endpoint, urllib.parse.urlencode(form).encode(), headers)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:  # noqa: S310
             return str(json.load(answer)["access_token"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
@@ -16,6 +17,7 @@ from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.group_client import KafkaGroupClient
 from tests.certificates import Identity
 from tests.fix_kafka import Kafka, set_topic
+from tests.https_servers import token_server
 from tests.waiting import eventually, let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
@@ -245,6 +247,22 @@ def test_a_member_joins_by_tls_and_a_login(secured: Mapping[str, str], mechanism
     assert figures["join-total"] >= 1 and figures["heartbeat-total"] >= 1 and figures["last-heartbeat-seconds-ago"] < 10
     client.leave("the test is over", 2)
     client.close()
+
+
+def test_a_token_comes_from_a_server_that_only_the_named_authority_vouches_for(secured: Mapping[str, str], tmp_path: Path) -> None:
+    authority, trusted = Identity("sso"), tmp_path / "ca.crt"
+    trusted.write_text(authority.chain_pem)
+    with token_server(authority, tmp_path, "me", "secret") as endpoint:
+        line = (
+            f'{MODULE}.oauthbearer.OAuthBearerLoginModule required oauth.client.id="me" oauth.client.secret="secret" '
+            f'oauth.token.endpoint.uri="{endpoint}" oauth.ssl.truststore.location="{trusted}" oauth.ssl.truststore.type="PEM";'
+        )
+        properties = {**secured, "sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": line}
+        client = KafkaGroupClient(properties, "by-a-token", session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000)
+        client.connect(Handler("a"), 60)
+        assert join(client) == b"a"
+        client.leave("the test is over", 2)
+        client.close()
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])

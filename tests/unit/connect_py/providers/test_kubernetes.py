@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import ssl
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -15,43 +10,13 @@ import pytest
 from connect_py.errors import ConfigError
 from connect_py.providers.kubernetes import KubernetesConfigMapConfigProvider, KubernetesSecretConfigProvider
 from tests.certificates import Identity
+from tests.https_servers import TOKEN, api_server, write_account
 
-TOKEN = "token-of-the-pod"
 SECRETS = {
     ("shop", "database"): {"password": "s3cret", "user": "debezium"},
     ("connect", "cluster-ca"): {"b.crt": "SECOND\n", "a.crt": "FIRST\n", "ca.password": "no"},
 }
 MAPS = {("connect", "places"): {"host": "db.example"}}
-
-
-class ApiServer(BaseHTTPRequestHandler):
-    """What the API server says to a service account that may read everything but the namespace `forbidden`."""
-
-    token = TOKEN
-
-    def do_GET(self) -> None:
-        _, _, _, _, namespace, resource, name = self.path.split("/")
-        if self.headers["Authorization"] != f"Bearer {self.token}":
-            self.answer(401, {"kind": "Status"})
-        elif namespace == "forbidden":
-            self.answer(403, {"kind": "Status"})
-        elif resource == "secrets" and (namespace, name) in SECRETS:
-            encoded = {key: base64.b64encode(value.encode()).decode() for key, value in SECRETS[namespace, name].items()}
-            self.answer(200, {"kind": "Secret", "data": {**encoded, "binary": base64.b64encode(b"\xff\xfe").decode()}})
-        elif resource == "configmaps" and (namespace, name) in MAPS:
-            self.answer(200, {"kind": "ConfigMap", "data": MAPS[namespace, name]})
-        else:
-            self.answer(404, {"kind": "Status"})
-
-    def answer(self, status: int, body: dict[str, object]) -> None:
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -61,25 +26,13 @@ def authority() -> Identity:
 
 @pytest.fixture(scope="module")
 def environ(authority: Identity, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
-    identity, file = Identity("api", authority), tmp_path_factory.mktemp("api") / "server.pem"
-    file.write_text(identity.key_pem() + identity.chain_pem)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(server.server_port)}
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with api_server(authority, tmp_path_factory.mktemp("api"), SECRETS, MAPS) as found:
+        yield found
 
 
 @pytest.fixture
 def account(tmp_path: Path, authority: Identity) -> Path:
-    (tmp_path / "token").write_text(TOKEN + "\n")
-    (tmp_path / "namespace").write_text("connect")
-    (tmp_path / "ca.crt").write_text(authority.chain_pem)
+    write_account(tmp_path, authority, "connect")
     return tmp_path
 
 
