@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 
 #: What pyspark gives to `spark-submit`.
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+#: Spark's own variable for the driver's address (`Utils.scala`).
+_LOCAL_ADDRESS = "SPARK_LOCAL_IP"
 
 #: Of Java's properties; every other character that is not plain goes by its number.
 _ESCAPES = {"\\": "\\\\", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
@@ -146,27 +148,42 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     logging.write_text(_LOGGING)
     options = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch.path}"]
     more = settings.get("spark.driver.extraJavaOptions", "")
-    options += local_options(more, os.environ) if settings["spark.master"].startswith("local") else []
+    is_local = settings["spark.master"].startswith("local")
+    options += local_options(more, os.environ) if is_local else []
     options += [more]
     # The catalog that no table is in would put a directory into whatever the process's working directory is.
     all_settings = {"spark.sql.warehouse.dir": str(scratch.path / "warehouse")} | dict(settings)
     all_settings |= {"spark.app.name": name, "spark.driver.extraJavaOptions": " ".join(options).rstrip()}
     file = scratch.path / "spark.properties"
-    before = os.environ.get(_SUBMIT_ARGUMENTS)
+    given = f"--properties-file {shlex.quote(str(file))} --load-spark-defaults"
+    variables = {_SUBMIT_ARGUMENTS: f"{given} {os.environ.get(_SUBMIT_ARGUMENTS) or 'pyspark-shell'}"}
+    if is_local:
+        # Spark looks up its host's name even where `spark.driver.host` is an address, and some hosts do not know their own name.
+        variables[_LOCAL_ADDRESS] = os.environ.get(_LOCAL_ADDRESS) or "127.0.0.1"
     try:
         write_properties(file, all_settings)
-        given = f"--properties-file {shlex.quote(str(file))} --load-spark-defaults"
-        os.environ[_SUBMIT_ARGUMENTS] = f"{given} {before or 'pyspark-shell'}"
-        return Jvm(SparkSession.builder.getOrCreate(), scratch)
+        with _environment(variables):
+            return Jvm(SparkSession.builder.getOrCreate(), scratch)
     except Exception as error:
         scratch.remove()
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
     finally:
         file.unlink(missing_ok=True)
-        if before is None:
-            os.environ.pop(_SUBMIT_ARGUMENTS, None)
-        else:
-            os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process for as long as a JVM starts, which gets a copy of them."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def write_properties(file: Path, settings: Mapping[str, str]) -> None:
