@@ -4,7 +4,7 @@ The wheel and the source archive are built into `dist/`. Each extra is installed
 every plugin that belongs to the extra must load, and the others must say which extra they need. At last the wheel that is built from the
 source archive must hold the same files.
 
-    python tests/release.py [EXTRA ...]      all extras that the images have, or some; `none` is the program without any
+    python tests/release.py [EXTRA ...]      all extras that a worker or a command needs, or some; `none` is the program without any
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ CHECKS = {
     "tracing": "__import__('connect_py.transforms.tracing')",
     "registry": "__import__('connect_py.converters.avro.converter')",
     "protobuf": "__import__('connect_py.converters.protobuf.converter')",
+    "cli": "__import__('yaml') and __import__('shtab') and __import__('connect_py.app.client.files')",
     "verify": "__import__('connect_py.app.verify.run')",
     "spark": "__import__('spark_sink.connector') and __import__('spark_sink.spark.jars').spark.jars.pyspark_home()",
     "spark-connect": "__import__('spark_sink.connector') and __import__('grpc')",
 }
+
+#: Extras of a checkout of this repository, in which they are installed.
+OF_A_CHECKOUT = {"demo", "dev", "docs"}
 
 
 def run(*arguments: str | Path) -> str:
@@ -85,7 +89,7 @@ def check(wheel: Path, extra: str, version: str) -> None:
 def main(chosen: list[str]) -> int:
     """Build, compare, install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    missing = set(project["optional-dependencies"]) - CHECKS.keys() - {"demo", "dev"}
+    missing = set(project["optional-dependencies"]) - CHECKS.keys() - OF_A_CHECKOUT
     if missing:
         sys.exit(f"There is no check of the extra {missing.pop()}.")
     changelog = (ROOT / "CHANGELOG.md").read_text()
