@@ -1,4 +1,6 @@
-"""Stores of keys and certificates: PEM files, and PKCS #12 stores, which are turned into PEM, because OpenSSL and drivers read that alone.
+"""Stores of keys and certificates, and whom a client trusts.
+
+Stores are PEM files, and PKCS #12 stores, which are turned into PEM, because OpenSSL and drivers read that alone.
 
 A store is recognised by what it holds, since Java's default type, JKS, also opens PKCS #12 files. `cryptography` is imported when such a
 store is opened: most processes have none, and the import takes a tenth of a task's start.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import ssl
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +20,23 @@ from connect_py.errors import ConfigError
 
 #: What to do with a store that is no PEM file, where only those can be read; `prefix` is that of the store's properties.
 CONVERT_TO_PEM = "Convert it to PEM (keytool -exportcert -rfc, or openssl pkcs12 -nodes) and set {prefix}.type=PEM."
+
+
+def verifying_context(authorities: str | os.PathLike[str] | None = None) -> ssl.SSLContext:
+    """Return the TLS of a client that checks its server's certificate and name.
+
+    Python 3.13 and newer also ask for what RFC 5280 wants of a certificate, such as its authority's key identifier. Many that a company,
+    a cluster or a database server has issued for itself lack it. Clients of Java, OpenSSL and librdkafka accept them, and so does this one.
+
+    Args:
+        authorities: a PEM file of the certificates to trust; None: the system's.
+
+    Raises:
+        OSError: the file cannot be read, or holds no certificate (`ssl.SSLError`).
+    """
+    context = ssl.create_default_context(cafile=authorities)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 class Store(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from connect_py.errors import RestError, RetriableError
+from connect_py.tls import verifying_context
 
 #: Longer than any request of Connect takes (90 s), so that its own answer arrives.
 _ANSWER_SECONDS = 100.0
@@ -52,7 +53,7 @@ class Peers:
         target = place.path + (f"?{place.query}" if place.query else "")
         if place.scheme == "https":
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                place.hostname or "", place.port, timeout=seconds, context=self._tls or ssl.create_default_context()
+                place.hostname or "", place.port, timeout=seconds, context=self._tls or verifying_context()
             )
         else:
             connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=seconds)

@@ -33,7 +33,7 @@ from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 from connect_py.api.group import GroupHandler, Joined
 from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.security import security_settings
-from connect_py.tls import private_file, read_pkcs12
+from connect_py.tls import private_file, read_pkcs12, verifying_context
 
 log = logging.getLogger(__name__)
 
@@ -558,7 +558,7 @@ def _security(properties: Mapping[str, str]) -> dict[str, Any]:
 
 def tls_context(settings: Mapping[str, object]) -> ssl.SSLContext:
     """Return the TLS of a connection to a broker, given librdkafka's settings (`security_settings`). Raises ConfigError."""
-    context = ssl.create_default_context()
+    context = verifying_context()
     if settings.get("ssl.endpoint.identification.algorithm") == "none":
         context.check_hostname = False
     try:
@@ -619,9 +619,8 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has n
         import urllib.parse
         import urllib.request
 
-        context = ssl.create_default_context()
-        if "https.ca.location" in self._settings:
-            context = _trusting(context, cafile=str(self._settings["https.ca.location"]))
+        trusted = self._settings.get("https.ca.location")
+        context = verifying_context(None if trusted is None else str(trusted))
         client = f"{self._settings.get('sasl.oauthbearer.client.id', '')}:{self._settings.get('sasl.oauthbearer.client.secret', '')}"
         form = {"grant_type": "client_credentials"}
         if "sasl.oauthbearer.scope" in self._settings:

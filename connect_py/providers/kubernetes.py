@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.errors import ConfigError
+from connect_py.tls import verifying_context
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class _ObjectProvider(ConfigProvider):
             raise ConfigError(f"KUBERNETES_SERVICE_HOST is not set: {self.java_name} works in pods of a Kubernetes cluster only.")
         token, what = self._file("token"), f"The {self.kind} {name} in the namespace {namespace}"
         try:
-            context = ssl.create_default_context(cafile=str(self._account / "ca.crt"))
+            context = verifying_context(self._account / "ca.crt")
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"The cluster's authority {self._account / 'ca.crt'} cannot be read: {error}") from None
         connection = http.client.HTTPSConnection(host, int(port), timeout=self._timeout, context=context)

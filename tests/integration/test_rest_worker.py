@@ -106,7 +106,8 @@ def test_a_worker_serves_http_https_and_admin_listeners_at_once(make_worker, tmp
             "rest.advertised.port": str(tls),
         },
     )
-    context = ssl.create_default_context(cadata=identity.chain_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=identity.chain_pem)
     with urllib.request.urlopen(f"https://127.0.0.1:{tls}/", context=context, timeout=30) as answer:
         assert json.load(answer)["version"] == "4.3.1"
     requests.put(f"{worker.url}/connectors/tls/config", json=SOURCE, timeout=60)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from connect_py.errors import ConfigError, ConnectError, NotFoundError, RestError, RetriableError
+from connect_py.tls import verifying_context
 
 #: Longer than the worker's own limit for a request, which is Kafka Connect's (90 s).
 TIMEOUT_SECONDS = 100.0
@@ -294,7 +295,7 @@ def _connector(name: str, rest: str = "") -> str:
 
 def _tls(target: Target) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=target.ca_file or None)
+        context = verifying_context(target.ca_file or None)
         if target.cert_file:
             context.load_cert_chain(target.cert_file, target.key_file or None)
     except (OSError, ssl.SSLError) as error:

@@ -24,7 +24,7 @@ from pymysql.converters import escape_string
 from pymysql.protocol import MysqlPacket
 
 from connect_py.errors import ConfigError
-from connect_py.tls import pem_file
+from connect_py.tls import pem_file, verifying_context
 from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.errors import LostConnectionError, server_error, server_error_of_packet
 from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, rows_function, split_packets
@@ -404,9 +404,7 @@ def tls_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
         context.verify_mode = ssl.CERT_NONE
     else:
         password = settings.ssl_ca_password.reveal() if settings.ssl_ca_password else None
-        context = ssl.create_default_context(cafile=pem_file(settings.ssl_ca, password) if settings.ssl_ca else None)
-        # certificates that a server makes for itself lack what Python 3.13 asks for
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context = verifying_context(pem_file(settings.ssl_ca, password) if settings.ssl_ca else None)
         context.check_hostname = settings.ssl_mode == "verify_identity"
     if settings.ssl_cert:
         key_password = settings.ssl_cert_password.reveal() if settings.ssl_cert_password else None

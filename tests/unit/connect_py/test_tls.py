@@ -1,6 +1,8 @@
 """Stores of keys and certificates for drivers: PEM as it is, PKCS #12 turned into PEM for nobody else to read."""
 
 import datetime
+import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
 from connect_py.errors import ConfigError
-from connect_py.tls import pem_file
+from connect_py.tls import pem_file, verifying_context
+from tests.certificates import Identity
+from tests.https_servers import Handler, serving
 
 
 @pytest.fixture
@@ -50,6 +54,25 @@ def test_a_store_that_its_password_does_not_open_is_named(store: Path, password:
     with pytest.raises(ConfigError, match="neither a PEM file nor a PKCS #12 store") as caught:
         pem_file(str(store), password)
     assert "wrong" not in str(caught.value)
+
+
+def test_a_certificate_without_the_key_identifier_of_its_authority_is_trusted_and_one_of_another_is_not(tmp_path: Path) -> None:
+    """Python 3.13 and newer would not."""
+    authority, file = Identity("authority"), tmp_path / "ca.crt"
+    file.write_text(authority.chain_pem)
+    with serving(Handler, authority, tmp_path) as port:
+
+        def connect(trusted: Path) -> str | None:
+            with (
+                socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+                verifying_context(trusted).wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+            ):
+                return secured.version()
+
+        assert connect(file) == "TLSv1.3"
+        file.write_text(Identity("another").chain_pem)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            connect(file)
 
 
 def test_a_missing_store_is_named() -> None:

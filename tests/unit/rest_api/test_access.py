@@ -85,7 +85,8 @@ def ask(port, method="GET", path="/", *, headers=None, tls=None, body=None):
 
 
 def trusting(authority, client=None, tmp_path=None):
-    context = ssl.create_default_context(cadata=authority.chain_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=authority.chain_pem)
     if client:
         path = tmp_path / "client.pem"
         path.write_text(client.key_pem() + client.chain_pem)

@@ -1,5 +1,6 @@
 """Traces in the form that Connect's tools read."""
 
+import json
 import re
 
 from connect_py.errors import DataError, FatalTaskError, RetriableError, noted
@@ -75,4 +76,4 @@ def test_an_error_may_have_a_java_name_of_its_own_and_foreign_ones_keep_theirs()
     error.java_name = "java.lang.IllegalArgumentException"
     assert trace_of(error) == "java.lang.IllegalArgumentException: Unknown field: b\n"
     assert java_name(ValueError()) == "ValueError"
-    assert java_name(re.error("x")) == "re.error"
+    assert java_name(json.JSONDecodeError("x", "", 0)) == "json.decoder.JSONDecodeError"
