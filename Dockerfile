@@ -31,6 +31,7 @@ RUN /opt/connect/venv/bin/python /opt/connect/sbom.py > /opt/connect/sbom.cdx.js
 
 FROM ${PYTHON_IMAGE} AS slim
 LABEL org.opencontainers.image.title="connect-py-worker" \
+      org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.description="Kafka Connect and Debezium in Python: sources, converters, JDBC and MongoDB sinks" \
       org.opencontainers.image.licenses="Apache-2.0"
 # The user is a number, so that Kubernetes sees that it is not root; group 0 owns what the worker writes, since OpenShift chooses the user.
@@ -69,8 +70,10 @@ RUN /opt/connect/venv/bin/pip install --no-cache-dir --constraint /opt/connect/c
     "$(echo /opt/connect/wheels/*.whl)[spark-connect,verify]" \
  && python /opt/connect/sbom.py > /opt/connect/sbom.cdx.json
 RUN python -c "from spark_sink.spark.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
- && rm -rf "$CONNECT_PY_CACHE/ivy"
-# An archive of classes with which Spark starts in half of the time. It belongs to this Java at this path, so it is made here.
-RUN connect-py spark-archive && chmod -R g=u "$CONNECT_PY_CACHE"
+ && rm -rf "$CONNECT_PY_CACHE/ivy" \
+ && chmod -R g=u "$CONNECT_PY_CACHE"
+# An archive of classes with which Spark starts in half of the time. It belongs to this Java at this path, so it is made here. Only its own
+# folder gets other rights: a file that is changed is in the image twice.
+RUN connect-py spark-archive && chmod -R g=u "$CONNECT_PY_CACHE/archives"
 USER 1001
 VOLUME /warehouse

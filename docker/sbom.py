@@ -20,7 +20,7 @@ def python_packages() -> list[dict[str, Any]]:
     """Installed distributions, each once."""
     found = {(each.metadata["Name"].lower().replace("_", "-"), each.version): each for each in importlib.metadata.distributions()}
     return [
-        _component(name, version, f"pkg:pypi/{name}@{version}", each.metadata["License-Expression"])
+        _component(name, version, f"pkg:pypi/{name}@{version}", each.metadata.get("License-Expression"))
         for (name, version), each in sorted(found.items())
     ]
 

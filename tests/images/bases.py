@@ -23,6 +23,13 @@ _MIRROR = "http://deb.debian.org/debian"
 #: Authorities of this machine in addition to Debian's, such as a proxy's.
 _AUTHORITIES = Path("/usr/local/share/ca-certificates")
 
+#: As in Debian's own images.
+_APT_CLEAN = """\
+DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/archives/partial/*.deb /var/cache/apt/*.bin || true"; };
+APT::Update::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/archives/partial/*.deb /var/cache/apt/*.bin || true"; };
+Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";
+"""
+
 _LEFT_OUT = ("/usr/share/doc", "/usr/share/man", "/usr/share/locale", "/usr/share/info")
 
 
@@ -43,6 +50,8 @@ def import_python(root: Path) -> None:
     (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
     # As the slim images: no manuals, and dpkg installs none.
     (root / "etc/dpkg/dpkg.cfg.d/docker").write_text("".join(f"path-exclude {path}/*\n" for path in _LEFT_OUT))
+    # and apt keeps nothing that it has fetched
+    (root / "etc/apt/apt.conf.d/docker-clean").write_text(_APT_CLEAN)
     for path in (*_LEFT_OUT, "/var/cache/apt", "/var/lib/apt/lists"):
         shutil.rmtree(root / path[1:], ignore_errors=True)
     for path in ("var/cache/apt/archives/partial", "var/lib/apt/lists/partial"):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -208,6 +209,23 @@ def test_the_image_runs_as_a_numeric_user_of_group_0_and_checks_its_health() -> 
     assert 'HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 CMD ["connect-py", "health"]' in DOCKERFILE
     assert 'ENTRYPOINT ["connect-py", "distributed"]' in DOCKERFILE
     assert "connect-py spark-archive" in DOCKERFILE
+
+
+def test_the_image_is_labelled_with_what_it_is() -> None:
+    labels = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]+)"', DOCKERFILE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert labels.keys() == {"title", "version", "description", "licenses"}
+    assert (labels["title"], labels["version"], labels["licenses"]) == (project["name"], project["version"], project["license"])
+
+
+def test_the_bill_of_materials_names_what_is_installed() -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "docker/sbom.py"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    bill = json.loads(done.stdout)
+    found = {component["name"]: component for component in bill["components"]}
+    assert bill["bomFormat"] == "CycloneDX"
+    assert len({component["bom-ref"] for component in bill["components"]}) == len(bill["components"])
+    assert found["fastapi"]["purl"].startswith("pkg:pypi/fastapi@")
 
 
 def test_the_image_reads_plugins_where_debezium_s_does_and_has_a_health_listener() -> None:
