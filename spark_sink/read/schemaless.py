@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from connect_py.errors import DataError
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
 from spark_sink.types.columns import (
+    LOGICAL,
     ColumnType,
     TypeOptions,
     array_type,
@@ -24,6 +25,7 @@ from spark_sink.types.columns import (
     logical_type,
     scaled_decimal,
     struct_type,
+    timestamp_of_millis,
     variant,
 )
 from spark_sink.types.trees import Array, Struct, Type, parse_type, type_text
@@ -145,9 +147,10 @@ def of_known_type(wanted: str, kind: ValueKind, options: TypeOptions, depth: int
             return ColumnType("string", plain, lambda value: f"CAST({value} AS {plain})")
         return ColumnType("binary", plain, lambda value: scaled_decimal(value, int(found[1]), int(found[2])))
     if plain == "date":
-        return ColumnType("int", plain, "date_from_unix_date({})".format) if is_number else _cast("string", plain)
+        return LOGICAL["io.debezium.time.Date" if is_number else "io.debezium.time.IsoDate"](options)
     if plain in ("timestamp", "timestamp_ntz"):
-        return ColumnType("bigint", plain, f"CAST(timestamp_millis({{}}) AS {plain})".format) if is_number else _cast("string", plain)
+        text = "io.debezium.time.ZonedTimestamp" if plain == "timestamp" else "io.debezium.time.IsoTimestamp"
+        return timestamp_of_millis(plain, options) if is_number else LOGICAL[text](options)
     if plain == "variant":
         return variant(options)
     return column_type({"type": "string"}, options) if plain == "string" else ColumnType(wanted, wanted, as_is)
@@ -165,10 +168,6 @@ def _of_parts(wanted: Type, kind: ValueKind, options: TypeOptions, depth: int) -
             return array_type(of_known_type(type_text(wanted.element), kind[0], options, depth + 1), depth)
         case _:
             return ColumnType(type_text(wanted), type_text(wanted), as_is)
-
-
-def _cast(read: str, to: str) -> ColumnType:
-    return ColumnType(read, to, f"CAST({{}} AS {to})".format)
 
 
 def _as_schema(kind: ValueKind) -> dict[str, Any] | None:

@@ -281,17 +281,24 @@ def variant(options: TypeOptions) -> ColumnType:
 
 # -- dates and times -----------------------------------------------------------------------------------------------------------------
 
-#: What Debezium 3.6 sends for PostgreSQL's infinity and -infinity: the driver's constants (`PGStatement.DATE_POSITIVE_INFINITY`) for
-#: timestamps of any unit, and for dates what is left of them in 32 bits, or in snapshots other days that no calendar has (recorded from
-#: the reference).
-_INFINITE = ((9223372036825200000,), (-9223372036832400000,))
-_INFINITE_DAYS = ((-2147472692, -622191234), (-2147472691, -625821272))
+#: Values that stand for infinity, and those for minus infinity.
+_Infinite = tuple[tuple[int | str, ...], tuple[int | str, ...]]
+
+#: What Debezium 3.6 sends for PostgreSQL's infinity and -infinity, by unit (recorded from the reference): the driver's constants
+#: (`PGStatement.DATE_POSITIVE_INFINITY`) as microseconds, a thousandth of them as milliseconds, the ends of 64 bits as nanoseconds, and for
+#: dates what is left in 32 bits, or in snapshots other days that no calendar has. Texts show the same moments.
+_INFINITE_MILLIS: _Infinite = (9223372036825200, 9223372036825200000), (-9223372036832400, -9223372036832400000)
+_INFINITE_MICROS: _Infinite = (9223372036825200000,), (-9223372036832400000,)
+_INFINITE_NANOS: _Infinite = (9223372036854775807,), (-9223372036854775808,)
+_INFINITE_DAYS: _Infinite = (-2147472692, -622191234), (-2147472691, -625821272)
+_INFINITE_ISO_DATES: _Infinite = ("-5877611-06-21Z", "+292278994-08-16Z"), ("-5877611-06-22Z", "+292269055-12-02Z")
+_INFINITE_ISO_TIMESTAMPS: _Infinite = ("+294247-01-10T04:00:25.2Z",), ("-290308-12-21T19:59:27.6Z",)
 
 
-def _bounded(value: str, infinite: tuple[tuple[int, ...], tuple[int, ...]], spark: str, otherwise: str, options: TypeOptions) -> str:
-    """Return SQL of a date or timestamp in which some numbers stand for infinity and minus infinity."""
+def _bounded(value: str, infinite: _Infinite, spark: str, otherwise: str, options: TypeOptions) -> str:
+    """Return SQL of a date or timestamp in which some values stand for infinity and minus infinity."""
     last, first = _ends(spark, options)
-    after, before = (f"{value} IN ({', '.join(map(str, numbers))})" for numbers in infinite)
+    after, before = (f"{value} IN ({', '.join(literal(it) if isinstance(it, str) else str(it) for it in side)})" for side in infinite)
     return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE {otherwise} END"
 
 
@@ -312,17 +319,18 @@ def _floor(value: str, divisor: int) -> str:
     return f"(({value} - pmod({value}, {divisor}L)) div {divisor}L)"
 
 
-def _instant(to_micros: Expression, spark: str) -> Callable[[TypeOptions], ColumnType]:
+def timestamp_of_millis(spark: str, options: TypeOptions) -> ColumnType:
+    """Return numbers of milliseconds as ``timestamp`` or ``timestamp_ntz``."""
+    return _instant("{} * 1000L".format, _INFINITE_MILLIS, spark)(options)
+
+
+def _instant(to_micros: Expression, infinite: _Infinite, spark: str) -> Callable[[TypeOptions], ColumnType]:
     def convert(value: str, options: TypeOptions) -> str:
         instant = f"timestamp_micros({to_micros(value)})"
         instant = instant if spark == "timestamp" else f"CAST({instant} AS TIMESTAMP_NTZ)"
-        return _bounded(value, _INFINITE, spark, instant, options)
+        return _bounded(value, infinite, spark, instant, options)
 
     return lambda options: ColumnType("bigint", spark, lambda value: convert(value, options))
-
-
-def _connect_timestamp(options: TypeOptions) -> ColumnType:
-    return _instant(lambda value: f"{value} * 1000L", options.timestamp_type)(options)
 
 
 def _time(read: str, to_micros: Expression) -> Callable[[TypeOptions], ColumnType]:
@@ -346,7 +354,8 @@ def _zoned_timestamp(options: TypeOptions) -> ColumnType:
     last, first = _ends("timestamp", options)
 
     def convert(value: str) -> str:
-        after, before = f"{value} RLIKE '^([+][0-9]{{5,}}-|infinity$)'", f"{value} RLIKE '^-([0-9]{{5,}}-|infinity$)'"
+        # years of seven digits are what older versions made of infinity: PostgreSQL's own end with 294276
+        after, before = f"{value} RLIKE '^([+][0-9]{{7,}}-|infinity$)'", f"{value} RLIKE '^-([0-9]{{7,}}-|infinity$)'"
         return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE CAST({value} AS TIMESTAMP) END"
 
     return ColumnType("string", "timestamp", convert)
@@ -354,6 +363,13 @@ def _zoned_timestamp(options: TypeOptions) -> ColumnType:
 
 def _date(options: TypeOptions) -> ColumnType:
     return ColumnType("int", "date", lambda value: _bounded(value, _INFINITE_DAYS, "date", f"date_from_unix_date({value})", options))
+
+
+def _iso(spark: str, infinite: _Infinite) -> Callable[[TypeOptions], ColumnType]:
+    def convert(value: str, options: TypeOptions) -> str:
+        return _bounded(value, infinite, spark, f"CAST(trim(TRAILING 'Z' FROM {value}) AS {spark})", options)
+
+    return lambda options: ColumnType("string", spark, lambda value: convert(value, options))
 
 
 def _simple(read: str, spark: str, convert: Expression = as_is) -> Callable[[TypeOptions], ColumnType]:
@@ -366,18 +382,18 @@ _MILLIS = _time("int", "(CAST({} AS BIGINT) * 1000L)".format)
 LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
     "org.apache.kafka.connect.data.Date": _date,
     "org.apache.kafka.connect.data.Time": _MILLIS,
-    "org.apache.kafka.connect.data.Timestamp": _connect_timestamp,
+    "org.apache.kafka.connect.data.Timestamp": lambda options: timestamp_of_millis(options.timestamp_type, options),
     "io.debezium.time.Date": _date,
-    "io.debezium.time.IsoDate": _simple("string", "date", "CAST(trim(TRAILING 'Z' FROM {}) AS DATE)".format),
+    "io.debezium.time.IsoDate": _iso("date", _INFINITE_ISO_DATES),
     "io.debezium.time.Time": _MILLIS,
     "io.debezium.time.MicroTime": _time("bigint", as_is),
     "io.debezium.time.NanoTime": _time("bigint", "({} div 1000L)".format),
     "io.debezium.time.IsoTime": _TEXT,
     "io.debezium.time.ZonedTime": _TEXT,
-    "io.debezium.time.Timestamp": _instant("{} * 1000L".format, "timestamp_ntz"),
-    "io.debezium.time.MicroTimestamp": _instant(as_is, "timestamp_ntz"),
-    "io.debezium.time.NanoTimestamp": _instant(lambda value: _floor(value, 1000), "timestamp_ntz"),
-    "io.debezium.time.IsoTimestamp": _simple("string", "timestamp_ntz", "CAST(trim(TRAILING 'Z' FROM {}) AS TIMESTAMP_NTZ)".format),
+    "io.debezium.time.Timestamp": lambda options: timestamp_of_millis("timestamp_ntz", options),
+    "io.debezium.time.MicroTimestamp": _instant(as_is, _INFINITE_MICROS, "timestamp_ntz"),
+    "io.debezium.time.NanoTimestamp": _instant(lambda value: _floor(value, 1000), _INFINITE_NANOS, "timestamp_ntz"),
+    "io.debezium.time.IsoTimestamp": _iso("timestamp_ntz", _INFINITE_ISO_TIMESTAMPS),
     "io.debezium.time.ZonedTimestamp": _zoned_timestamp,
     "io.debezium.time.Year": _simple("int", "int"),
     "io.debezium.time.Interval": _TEXT,

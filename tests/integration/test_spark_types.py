@@ -15,8 +15,9 @@ import pytest
 from connect_py.converters.json_schema import schema_to_json
 from connect_py.data.schema import decimal_to_bytes
 from connectors.postgres.types.extensions import SPARSE_VECTOR
+from spark_sink.read.schemaless import of_known_type
 from spark_sink.sql.record_schema import MAX_DEPTH
-from spark_sink.types.columns import TypeOptions, column_type, literal
+from spark_sink.types.columns import ColumnType, TypeOptions, column_type, literal
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -25,7 +26,11 @@ EXACT = Context(prec=100)
 
 def converted(spark: Any, schema: dict[str, Any], texts: Sequence[str], options: TypeOptions | None = None) -> list[Any]:
     """JSON values of a schema through `from_json` and the column's expression."""
-    column = column_type(schema, options or TypeOptions())
+    return of_type(spark, column_type(schema, options or TypeOptions()), texts)
+
+
+def of_type(spark: Any, column: ColumnType, texts: Sequence[str]) -> list[Any]:
+    """The same by the column's type."""
     wrapped = [literal('{"x":' + text + "}") for text in texts]
     rows = ", ".join(f"({number}, {text})" for number, text in enumerate(wrapped))
     read = spark.sql(f"SELECT n, from_json(j, {literal(f'struct<x:{column.read}>')}) v FROM VALUES {rows} AS t(n, j)")
@@ -150,7 +155,8 @@ def micros(moment: datetime.datetime) -> int:
             0: datetime.date(1970, 1, 1), -719162: datetime.date(1, 1, 1), -2147472692: None, -622191234: None}),
         ("io.debezium.time.Timestamp", "int64", {-1: datetime.datetime(1969, 12, 31, 23, 59, 59, 999000), 9223372036825200000: None}),
         ("io.debezium.time.MicroTimestamp", "int64", {micros(m): m for m in (ODD, LATE, FIRST)} | {-9223372036832400000: None}),
-        ("io.debezium.time.NanoTimestamp", "int64", {-1: ODD, 1: datetime.datetime(1970, 1, 1), -1001: ODD - datetime.timedelta(0, 0, 1)}),
+        ("io.debezium.time.NanoTimestamp", "int64", {-1: ODD, 1: datetime.datetime(1970, 1, 1), -1001: ODD - datetime.timedelta(0, 0, 1),
+            2**63 - 1000: datetime.datetime(2262, 4, 11, 23, 47, 16, 854774)}),
         ("io.debezium.time.ZonedTimestamp", "string", {
             '"2024-02-29T11:05:01.123456789Z"': datetime.datetime(2024, 2, 29, 11, 5, 1, 123456),
             '"2024-02-29T11:05:01+02:00"': datetime.datetime(2024, 2, 29, 9, 5, 1),
@@ -171,17 +177,73 @@ def test_dates_and_times_are_exact(held_spark: Any, name: str, type_: str, pairs
     assert got == [*pairs.values(), None]
 
 
+#: What Debezium sends for PostgreSQL's infinity and -infinity, by the schema's name: the type, and pairs of them.
+INFINITE: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "io.debezium.time.Date": ("int32", [("-2147472692", "-2147472691"), ("-622191234", "-625821272")]),
+    "org.apache.kafka.connect.data.Date": ("int32", [("-2147472692", "-2147472691"), ("-622191234", "-625821272")]),
+    "io.debezium.time.IsoDate": (
+        "string",
+        [('"-5877611-06-21Z"', '"-5877611-06-22Z"'), ('"+292278994-08-16Z"', '"+292269055-12-02Z"')],
+    ),
+    "io.debezium.time.Timestamp": ("int64", [("9223372036825200", "-9223372036832400")]),
+    "org.apache.kafka.connect.data.Timestamp": ("int64", [("9223372036825200", "-9223372036832400")]),
+    "io.debezium.time.MicroTimestamp": ("int64", [("9223372036825200000", "-9223372036832400000")]),
+    "io.debezium.time.NanoTimestamp": ("int64", [("9223372036854775807", "-9223372036854775808")]),
+    "io.debezium.time.IsoTimestamp": ("string", [('"+294247-01-10T04:00:25.2Z"', '"-290308-12-21T19:59:27.6Z"')]),
+    "io.debezium.time.ZonedTimestamp": ("string", [('"infinity"', '"-infinity"')]),
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_infinity_in_each_encoding_is_what_the_setting_says(held_spark: Any, name: str) -> None:
+    type_, pairs = INFINITE[name]
+    schema = {"type": type_, "name": name}
+    texts = [text for pair in pairs for text in pair]
+    ends: list[datetime.date] = [LATE, FIRST]
+    if name.endswith("Date"):
+        ends = [LATE.date(), FIRST.date()]
+    assert converted(held_spark, schema, [*texts, "null"]) == [None] * (len(texts) + 1)
+    assert converted(held_spark, schema, [*texts, "null"], TypeOptions(infinity="clamp")) == [*ends * len(pairs), None]
+    for text in texts:
+        with pytest.raises(Exception, match="infinity fits no column"):
+            converted(held_spark, schema, [text], TypeOptions(infinity="fail"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "texts"),
+    [
+        ("date", "INT", ("-2147472692", "-2147472691")),
+        ("date", "STRING", ('"-5877611-06-21Z"', '"-5877611-06-22Z"')),
+        ("timestamp", "BIGINT", ("9223372036825200", "-9223372036832400")),
+        ("timestamp", "STRING", ('"infinity"', '"-infinity"')),
+        ("timestamp_ntz", "BIGINT", ("9223372036825200", "-9223372036832400")),
+        ("timestamp_ntz", "STRING", ('"+294247-01-10T04:00:25.2Z"', '"-290308-12-21T19:59:27.6Z"')),
+    ],
+)
+def test_infinity_without_a_schema_is_what_the_setting_says(held_spark: Any, wanted: str, kind: str, texts: tuple[str, str]) -> None:
+    assert of_type(held_spark, of_known_type(wanted, kind, TypeOptions()), [*texts, "null"]) == [None] * 3
+    ends = [LATE.date(), FIRST.date()] if wanted == "date" else [LATE, FIRST]
+    assert of_type(held_spark, of_known_type(wanted, kind, TypeOptions(infinity="clamp")), texts) == ends
+
+
+def test_years_of_five_digits_are_kept(held_spark: Any) -> None:
+    beyond = {
+        ("io.debezium.time.ZonedTimestamp", "string", "timestamp"): '"+10000-01-02T03:04:05.678901Z"',
+        ("io.debezium.time.IsoTimestamp", "string", "timestamp_ntz"): '"+10000-01-02T03:04:05.678901Z"',
+        ("io.debezium.time.MicroTimestamp", "int64", "timestamp_ntz"): str(micros(LATE) + 1 + 97_445_678_901),
+    }
+    for (name, type_, spark), text in beyond.items():
+        column = column_type({"type": type_, "name": name}, TypeOptions(infinity="fail"))
+        assert column.spark == spark
+        wrapped = literal('{"x":' + text + "}")
+        read = held_spark.sql(f"SELECT from_json({wrapped}, {literal(f'struct<x:{column.read}>')}) v")
+        assert read.selectExpr(f"CAST({column.convert('v.`x`')} AS STRING) x").collect()[0]["x"] == "+10000-01-02 03:04:05.678901", name
+    zoned = {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):  # PostgreSQL's last instants are beyond 64 bits of microseconds
+        converted(held_spark, zoned, ['"+294276-12-31T23:59:59Z"'])
+
+
 def test_options_choose_what_odd_values_become(held_spark: Any) -> None:
-    clamped = TypeOptions(infinity="clamp")
-    last, first = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), datetime.datetime(1, 1, 1)
-    for name, type_, texts, ends in (
-        ("io.debezium.time.Date", "int32", ("-2147472692", "-2147472691"), [last.date(), first.date()]),
-        ("io.debezium.time.MicroTimestamp", "int64", ("9223372036825200000", "-9223372036832400000"), [last, first]),
-        ("io.debezium.time.ZonedTimestamp", "string", ('"infinity"', '"-infinity"'), [last, first]),
-    ):
-        assert converted(held_spark, {"type": type_, "name": name}, [*texts, "null"], clamped) == [*ends, None]
-    with pytest.raises(Exception, match="infinity fits no column"):
-        converted(held_spark, {"type": "int32", "name": "io.debezium.time.Date"}, ["-2147472692"], TypeOptions(infinity="fail"))
     variable = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
     texts = ['{"scale":3,"value":"BQ=="}', '{"scale":-3,"value":"BQ=="}', "null"]
     assert converted(held_spark, variable, texts, TypeOptions(variable_decimal="decimal(10,3)")) == [Decimal("0.005"), Decimal(5000), None]

@@ -197,9 +197,14 @@ def _days_of_date(year: int, month: int, day: int) -> int:
 
 Convert = Callable[[Any], Any]
 
-#: What stands for infinity in PostgreSQL's events: the driver's constants, for dates what 32 bits hold of them. The sink's null.
-_INFINITE = frozenset({9223372036825200000, -9223372036832400000})
+#: What stands for infinity in PostgreSQL's events, by unit: the driver's constants, the ends of 64 bits, for dates what 32 bits hold of
+#: them, and the texts of these moments. The sink's null.
+_INFINITE_MILLIS = frozenset({9223372036825200, -9223372036832400})
+_INFINITE_MICROS = frozenset({9223372036825200000, -9223372036832400000})
+_INFINITE_NANOS = frozenset({2**63 - 1, -(2**63)})
 _INFINITE_DAYS = frozenset({-2147472692, -2147472691, -622191234, -625821272})
+_INFINITE_DATES = frozenset({"-5877611-06-21Z", "-5877611-06-22Z", "+292278994-08-16Z", "+292269055-12-02Z"})
+_INFINITE_TEXTS = frozenset({"infinity", "-infinity", "+294247-01-10T04:00:25.2Z", "-290308-12-21T19:59:27.6Z"})
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -296,18 +301,18 @@ def _is_text(column: pa.DataType | None) -> bool:
     return column is not None and bool(kinds.is_string(column) or kinds.is_large_string(column))
 
 
-def _days(to_days: Convert) -> Callable[[pa.DataType | None], Convert]:
+def _days(to_days: Convert, infinite: frozenset[Any]) -> Callable[[pa.DataType | None], Convert]:
     def build(column: pa.DataType | None) -> Convert:
         shown = date_text if _is_text(column) else _same
-        return lambda value: None if value in _INFINITE_DAYS else shown(to_days(value))
+        return lambda value: None if value in infinite else shown(to_days(value))
 
     return build
 
 
-def _moments(to_micros: Convert) -> Callable[[pa.DataType | None], Convert]:
+def _moments(to_micros: Convert, infinite: frozenset[Any]) -> Callable[[pa.DataType | None], Convert]:
     def build(column: pa.DataType | None) -> Convert:
         shown = moment_text if _is_text(column) else _same
-        return lambda value: None if value in _INFINITE else shown(to_micros(value))
+        return lambda value: None if value in infinite else shown(to_micros(value))
 
     return build
 
@@ -333,11 +338,6 @@ def _connect_time(value: datetime.time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
-def _zoned(value: str) -> int | None:
-    endless = value.lstrip("-") == "infinity" or (value[:1] in "+-" and len(value[1:].partition("-")[0]) > 4)
-    return None if endless else micros_of(value)
-
-
 def _iso_date(value: str) -> int:
     return days_of(value.removesuffix("Z"))
 
@@ -353,19 +353,19 @@ def _as_is(_: pa.DataType | None) -> Convert:
 
 
 _LOGICAL: Mapping[str, Callable[[pa.DataType | None], Convert]] = {
-    DATE: _days(lambda value: value.toordinal() - _EPOCH),
+    DATE: _days(lambda value: value.toordinal() - _EPOCH, frozenset()),
     TIME: _times(_connect_time),
-    TIMESTAMP: _moments(_connect_moment),
-    "io.debezium.time.Date": _days(_same),
-    "io.debezium.time.IsoDate": _days(_iso_date),
+    TIMESTAMP: _moments(_connect_moment, frozenset()),
+    "io.debezium.time.Date": _days(_same, _INFINITE_DAYS),
+    "io.debezium.time.IsoDate": _days(_iso_date, _INFINITE_DATES),
     "io.debezium.time.Time": _times(lambda value: value * 1000),
     "io.debezium.time.MicroTime": _times(_same),
     "io.debezium.time.NanoTime": _times(_truncated(1000)),
-    "io.debezium.time.Timestamp": _moments(lambda value: value * 1000),
-    "io.debezium.time.MicroTimestamp": _moments(_same),
-    "io.debezium.time.NanoTimestamp": _moments(lambda value: value // 1000),
-    "io.debezium.time.IsoTimestamp": _moments(micros_of),
-    "io.debezium.time.ZonedTimestamp": _moments(_zoned),
+    "io.debezium.time.Timestamp": _moments(lambda value: value * 1000, _INFINITE_MILLIS),
+    "io.debezium.time.MicroTimestamp": _moments(_same, _INFINITE_MICROS),
+    "io.debezium.time.NanoTimestamp": _moments(lambda value: value // 1000, _INFINITE_NANOS),
+    "io.debezium.time.IsoTimestamp": _moments(micros_of, _INFINITE_TEXTS),
+    "io.debezium.time.ZonedTimestamp": _moments(micros_of, _INFINITE_TEXTS),
     "io.debezium.time.NanoDuration": lambda _: _truncated(1000),
     "io.debezium.data.VariableScaleDecimal": _variable_scale,
     "io.debezium.data.Bits": _bits,

@@ -87,6 +87,15 @@ def logical(name: str, type_: Type = Type.INT64) -> Schema:
         (logical("io.debezium.time.NanoTime"), -1999, pa.array([-1])),
         (logical("io.debezium.time.ZonedTimestamp", Type.STRING), "1970-01-01T01:00:00+01:00", pa.array([0], pa.timestamp("us", "UTC"))),
         (logical("io.debezium.time.ZonedTimestamp", Type.STRING), "infinity", pa.array([None], pa.timestamp("us", "UTC"))),
+        (
+            logical("io.debezium.time.ZonedTimestamp", Type.STRING),
+            "+10000-01-01T00:00:00.000001Z",
+            pa.array([253_402_300_800_000_001], pa.timestamp("us", "UTC")),
+        ),
+        (logical("io.debezium.time.Timestamp"), 9223372036825200, pa.array([None], pa.timestamp("us"))),
+        (logical("io.debezium.time.NanoTimestamp"), -(2**63), pa.array([None], pa.timestamp("us"))),
+        (logical("io.debezium.time.IsoTimestamp", Type.STRING), "-290308-12-21T19:59:27.6Z", pa.array([None], pa.timestamp("us"))),
+        (logical("io.debezium.time.IsoDate", Type.STRING), "+292278994-08-16Z", pa.array([None], pa.date32())),
         (logical("io.debezium.data.Bits", Type.BYTES), b"\x01\x02", pa.array([513], pa.int64())),
         (array(logical("io.debezium.time.MicroTimestamp")), [1, None], pa.array([[1, None]], pa.list_(pa.timestamp("us")))),
         (
