@@ -26,7 +26,7 @@ from spark_sink.maintenance import Maintenance
 from spark_sink.plan.stream import open_trigger
 from spark_sink.plan.triggers import Horizon, PendingBatch, Trigger
 from spark_sink.read.converted import open_format
-from spark_sink.read.ranges import Range, describe
+from spark_sink.read.ranges import Range, describe, start_position
 from spark_sink.read.reader import Prefetch, Reader
 from spark_sink.routing import TableName
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
@@ -255,20 +255,20 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         committed = self._context.committed()
         claim = not self._claimed
         for tp in new:
-            first, following = log[tp]
-            fresh = first if self._config["starting-offsets"] == "earliest" else following
+            fresh = log[tp][0 if self._config["starting-offsets"] == "earliest" else 1]
             group = committed.get(tp)
-            position = fresh if group is None else group
+            applied: dict[TableName, int | None] = {}
             for table in routing.of_topic(tp.topic, self._config):
                 self._figures.reads(str(table), [tp])
                 self._maintenance.reads(table)
-            for table in routing.of_topic(tp.topic, self._config) if group is not None else ():
                 state = self._tables.load(table, claim=claim)
-                applied = None if state is None else state.watermark.offsets.get(tp)
-                position = min(position, fresh if applied is None else applied)
-                if applied is None or applied < position:
-                    _log.warning("Table %s has %s-%d only up to %s, behind the group's %d: reading again", table, *tp, applied, group)
-            self._positions[tp] = max(position, first) if group is None else position
+                applied[table] = None if state is None else state.watermark.offsets.get(tp)
+            position = self._positions[tp] = start_position(group, applied.values(), fresh)
+            for table, offset in applied.items():
+                if group is not None and position < group and offset in (None, position):
+                    _log.warning("Table %s has %s-%d only up to %s, behind the group's %d: reading again", table, *tp, offset, group)
+                elif group is None and offset is not None:
+                    _log.info("The group has no offset of %s-%d; table %s has it up to %d", *tp, table, offset)
         self._claimed = True
 
     # -- batches -------------------------------------------------------------------------------------------------------------------

@@ -60,6 +60,10 @@ class Context:
     def committed(self) -> Mapping[TopicPartition, int]:
         return dict(self.group)
 
+    def rewind(self) -> None:
+        """Set the group back to the beginning, as a report that was lost: the next task reads everything again."""
+        self.group = dict.fromkeys(self.group, 0)
+
     def notify(self, notification: Mapping[str, Any]) -> None:
         self.notes.append(notification)
 
@@ -147,6 +151,11 @@ class Lake:
         for key, value in records:
             self.producer.produce(topic, value, key, partition)
         assert self.producer.flush(20) == 0
+
+    def delete_below(self, topic: str, offset: int) -> None:
+        """Remove the records of a topic's first partition below an offset, as its retention does."""
+        place, admin = KafkaTopicPartition(topic, 0, offset), AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.delete_records([place])[place].result(20)
 
     def config(self, *topics: str, **more: str) -> dict[str, str]:
         """A task's configuration; `more` are lakehouse properties with underscores for dots and double ones for dashes."""

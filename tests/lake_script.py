@@ -26,8 +26,8 @@ def main() -> None:
                 case "drain":
                     assert task is not None
                     answer = lake.drain(task)
-                case "forget":
-                    lake.context.group.clear()
+                case "rewind":
+                    lake.context.rewind()
                 case "close":
                     lake.close()
         except Exception as error:  # noqa: BLE001  # the answer

@@ -12,6 +12,18 @@ from connect_py.errors import FatalTaskError
 Range = tuple[int, int]
 
 
+def start_position(group: int | None, applied: Iterable[int | None], fresh: int) -> int:
+    """Return where to start in a partition: at the lowest of what its tables have applied and what the consumer group says.
+
+    Args:
+        group: the group's offset; None when it has none (Kafka forgets those of a group that nobody has used for seven days).
+        applied: the next offset to apply by each table of the partition's topic; None for a table that does not know the partition.
+        fresh: where to start when nothing else is known.
+    """
+    known = [fresh if offset is None else offset for offset in applied]
+    return min([*known, group] if group is not None else known, default=fresh)
+
+
 def waiting_ranges(
     positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range], *, fail_on_data_loss: bool = True
 ) -> dict[TopicPartition, Range]:

@@ -65,7 +65,7 @@ def test_a_rest_catalog_holds_tables_through_changes_of_schema_maintenance_and_a
     lake.produce(topic, LAST)
     assert lake.drain(again) == 1
     assert rows(config) == EXPECTED
-    lake.context.group.clear()
+    lake.context.rewind()
     repeated = lake.start(config)
     assert lake.drain(repeated) == 1  # all of it again, and nothing of it is new
     assert rows(config) == EXPECTED
@@ -100,7 +100,7 @@ def follow(lake: Lake, config: dict[str, str], topic: str, *more: str, again: bo
             lake.produce(topic, records)
             assert ask("drain") == 1
         if again:
-            for line in ("close", "forget"):
+            for line in ("close", "rewind"):
                 ask(line)
             assert ask("start") is None
             assert ask("drain") == 1

@@ -147,7 +147,7 @@ def test_lag_is_told_for_each_table_and_a_replayed_batch_is_not_counted_again(la
     for table in ("busy", "idle"):
         assert (figures(task, f"public.{table}")["lag-offsets"], figures(task, f"public.{table}")["lag-ms"]) == (0, 0)
 
-    lake.context.group.clear()
+    lake.context.rewind()
     again = lake.start(config)
     lake.produce(idle, [event("c", 2, {"n": 2}, {"n": INT}, "idle")])
     lake.drain(again)

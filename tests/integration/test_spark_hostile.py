@@ -78,7 +78,7 @@ def test_records_whose_schemas_are_none_or_whose_names_lead_elsewhere_are_bad_re
     assert [path.name for path in (lake.warehouse / "public").iterdir()] == ["t"], "nothing anywhere else"
     assert not list(lake.warehouse.parent.rglob("escaped"))
     with pytest.raises(FatalTaskError, match=f"topic {topic} partition 0 offset 1 cannot become a row"):
-        lake.context.group.clear()
+        lake.context.rewind()
         lake.start(lake.config(topic)).step()
 
 

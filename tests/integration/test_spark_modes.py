@@ -46,7 +46,7 @@ def test_deletes_remove_mark_or_leave_the_row(lake: Lake, bound: int) -> None:
     found = {}
     for mode in ("hard", "soft", "ignore"):
         more = {"tables_delete__mode": mode, "tables_namespace": mode, "tables_route__pattern": "t"}
-        lake.context.group.clear()
+        lake.context.rewind()
         lake.drain(lake.start(lake.config(topic, max__offsets__per__trigger=str(bound), **more)))
         rows = lake.table(f"../{mode}/t").scan().to_arrow().to_pylist()
         found[mode] = sorted((row["id"], row["n"], row["body"], row.get("__deleted")) for row in rows)
@@ -76,7 +76,7 @@ def test_a_changelog_has_every_event_once_with_its_place(lake: Lake) -> None:
     lake.produce(topic, [*STREAM, truncate()])
     task = lake.start(config)
     lake.drain(task)
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.drain(lake.start(config))
     rows = sorted(whole(lake), key=lambda row: row["__offset"])
     assert [(row["__offset"], row["__op"], row["id"], row["n"], row["body"]) for row in rows] == [

@@ -61,7 +61,7 @@ def test_by_the_sources_positions_every_order_and_division_of_the_log_leaves_the
     lake.produce(topic, [HISTORY[1]])
     lake.drain(task)
     assert rows(lake) == {1: "c", 3: "y"}, f"a deleted row has come back; seed {seed}"
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.drain(lake.start(lake.config(topic, tables_ordering="source")))
     assert rows(lake) == {1: "c", 3: "y"}, f"seed {seed}"
 

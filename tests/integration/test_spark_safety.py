@@ -45,11 +45,11 @@ def test_compaction_and_expiry_to_one_snapshot_between_batches_lose_no_offset(la
     spark.sql("CALL lake.system.rewrite_data_files(table => 'public.t', options => map('rewrite-all', 'true'))").collect()
     spark.sql("CALL lake.system.expire_snapshots(table => 'public.t', older_than => now(), retain_last => 1)").collect()
     assert lake.snapshots("t") == 0, "the snapshots with offsets should be gone, or this tests nothing"
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.produce(topic, notes("c"))
     lake.drain(task)
     assert found(lake) == ["a", "b", "c"]
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.drain(lake.start(config))
     assert found(lake) == ["a", "b", "c"]
 
@@ -295,7 +295,7 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
     assert table.values["maintenance-total"] == 1
     assert lake.files("t") == 1
     lake.produce(topic, [event("u", 1, {"n": 10}, {"n": INT})])
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.drain(lake.start(config))
     assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(0, 2), (1, 10), (2, 2)]
     assert lake.watermark("t") == {topic: {"0": 7}}

@@ -124,7 +124,7 @@ def test_a_replay_of_everything_writes_nothing(lake: Lake) -> None:
     lake.produce(topic, recorded())
     lake.drain(lake.start(lake.config(topic)))
     before = lake.snapshots("everyday")
-    lake.context.group.clear()
+    lake.context.rewind()
     again = lake.start(lake.config(topic))
     assert lake.drain(again) == 1
     assert lake.snapshots("everyday") == before
@@ -250,6 +250,29 @@ def test_a_table_that_was_dropped_is_built_again_although_the_group_is_further(l
     lake.drop(task, "t")
     lake.drain(lake.start(config))
     assert sorted(row["n"] for row in lake.rows("t")) == [0, 1, 2]
+
+
+@iceberg_and_long_delta
+def test_a_group_that_lost_its_offset_leaves_the_start_to_the_table(lake: Lake) -> None:
+    topic = lake.topic("n")
+    config = lake.config(topic, starting__offsets="latest")
+    task = lake.start(config)
+    assert lake.drain(task) == 0
+    insert = event("c", None, {"note": "once"}, {"note": TEXT}, "n")
+    lake.produce(topic, [insert, insert])
+    lake.drain(task)
+    lake.produce(topic, [insert])
+    lake.context.group.clear()  # as Kafka forgets a group that nobody has used for seven days
+    lake.drain(lake.start(config))
+    assert len(lake.rows("n")) == 3  # without a key every event is a row, so a skipped or repeated one would show
+    lake.produce(topic, [insert, insert])
+    lake.delete_below(topic, 4)
+    lake.context.group.clear()
+    again = lake.start(config | {"lakehouse.starting-offsets": "earliest"})
+    with pytest.raises(FatalTaskError, match="should be read from offset 3, but offsets 3 to 3 have been deleted"):
+        again.step()
+    lake.drain(lake.start(config | {"lakehouse.fail-on-data-loss": "false"}))
+    assert len(lake.rows("n")) == 4
 
 
 @pytest.mark.long

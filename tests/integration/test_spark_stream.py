@@ -81,7 +81,7 @@ def test_a_checkpoint_that_is_gone_or_does_not_stand_where_the_table_does_repeat
     lake.produce(topic, notes("b"))
     run(lake, config).close()
     shutil.rmtree(lake.warehouse.parent / "checkpoint")
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.produce(topic, notes("c"))
     run(lake, config).close()
     assert found(lake) == "abc"

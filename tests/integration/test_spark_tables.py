@@ -63,7 +63,7 @@ def test_iceberg_tables_are_partitioned_by_transforms_ordered_and_written_to_a_b
     assert "main" not in table.refs()
     rows = table.scan().use_ref("ingest").to_arrow().to_pylist()
     assert sorted((row["id"], row["n"]) for row in rows) == [(1, 1), (10, 0), (11, 1)]
-    lake.context.group.clear()
+    lake.context.rewind()
     assert lake.drain(lake.start(lake.config(topic) | more)) == 1
     assert lake.snapshots("t") == 2, "a replay must find the branch's watermark"
 

@@ -58,7 +58,7 @@ def test_every_version_is_kept_with_its_times_and_unsent_values_are_those_before
         (3, 8, None, True, 30, "b"),
     ]
     assert versions(lake) == wanted
-    lake.context.group.clear()
+    lake.context.rewind()
     lake.drain(lake.start(config))
     assert versions(lake) == wanted
     assert lake.snapshots("t") == 2

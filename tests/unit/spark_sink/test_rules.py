@@ -18,7 +18,7 @@ from spark_sink import routing
 from spark_sink.config.sink_config import parse
 from spark_sink.errors import classify, is_of_records, is_of_size
 from spark_sink.read.formats import Fingerprint, SchemaPrefixes
-from spark_sink.read.ranges import offsets_json, plan_ranges, waiting_ranges
+from spark_sink.read.ranges import offsets_json, plan_ranges, start_position, waiting_ranges
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Rules, adapt_schema, allows, in_order_of, plan_evolution, wider
 from spark_sink.sql.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
@@ -57,6 +57,27 @@ def test_lost_offsets_are_an_error_unless_they_are_accepted(position: int, log: 
     with pytest.raises(FatalTaskError, match=r"Topic a partition 0 .*lakehouse\.fail-on-data-loss=false"):
         waiting_ranges({A0: position}, {A0: log})
     assert waiting_ranges({A0: position}, {A0: log}, fail_on_data_loss=False) == {A0: goes_on}
+
+
+@pytest.mark.parametrize(
+    ("group", "applied", "fresh", "start"),
+    [
+        (None, [], 3, 3),
+        (None, [None], 3, 3),
+        (None, [7], 3, 7),
+        (None, [1], 3, 1),
+        (None, [7, None], 3, 3),
+        (None, [7], 100, 7),
+        (5, [], 3, 5),
+        (5, [7], 3, 5),
+        (5, [4, 7], 3, 4),
+        (5, [None], 3, 3),
+    ],
+)
+def test_a_task_starts_at_the_lowest_that_tables_and_group_say(
+    group: int | None, applied: list[int | None], fresh: int, start: int
+) -> None:
+    assert start_position(group, applied, fresh) == start
 
 
 def test_offsets_are_written_as_sparks_source_reads_them() -> None:
