@@ -174,6 +174,8 @@ def _parse(schema: RecordSchema, config: SinkConfig, *, deleted_row: bool) -> li
         read = {"op": "string", "after": row}
         if deleted_row:
             read["before"] = row
+        elif (column := _ordering_column(schema, config)) is not None and not schema.document:
+            read["before"] = f"struct<{quote(column.field)}:{column.type.read}>"
         read |= {"ts_ms": "bigint"} if "ts_ms" in schema.extras else {}
         source = {"ts_ms": "bigint", "db": "string", "schema": "string", "table": "string", "collection": "string"}
         source |= {name: "string" for name in _more_of_source(schema, config) if name not in source}
@@ -212,18 +214,53 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, 
         row = "IF(v.`op` = 'd', v.`before`, v.`after`)"
     time = f"timestamp_millis({_metadata('source.ts_ms', schema)})" if config["tables.write-mode"] == "scd2" else "`timestamp`"
     steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", f"{time} `$time`"]
+    ordering = None if schema.document else _ordering_column(schema, config)
     for column in schema.columns:
         of_key = column.of_key
         field = row if schema.document and not of_key else f"{'k' if of_key else row}.{quote(column.field)}"
+        if column == ordering and schema.form is Form.ENVELOPE and not deleted_row:
+            field = f"IF(v.`op` = 'd', v.`before`.{quote(column.field)}, {field})"
         value = column.type.convert(field) if row or of_key else "NULL"
-        steps.append(
-            f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
-        )
+        if not column.type.same:
+            value = f"CAST({value} AS {column.type.spark})"
+        if column == ordering:
+            value = f"IF({_plain_operation(schema)} = 'd' AND ({_stands_for_null(column, field, value)}), NULL, {value})"
+        steps.append(f"{value} {quote(column.name)}")
     for name in _metadata_names(config):
         column_name, type_ = METADATA[name]
         value = position_sql(schema, _plain_operation(schema), config) if name == "position" else _metadata(name, schema)
         steps.append(f"CAST({value} AS {type_}) {quote(column_name)}")
     return steps
+
+
+def _ordering_column(schema: RecordSchema, config: SinkConfig) -> Column | None:
+    """Return the column of the records' values that orders events, if one does."""
+    order = order_of(config)
+    return next((column for column in schema.columns if column.name == order and not column.of_key), None)
+
+
+#: SQL of the values that Debezium's connectors write by type for a value that they do not know, where NULL is not allowed.
+_ZEROS = {
+    "string": "''",
+    "binary": "X''",
+    "date": "DATE '1970-01-01'",
+    "timestamp": "TIMESTAMP '1970-01-01 00:00:00Z'",
+    "timestamp_ntz": "TIMESTAMP_NTZ '1970-01-01 00:00:00'",
+} | dict.fromkeys(("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"), "0")
+
+
+def _stands_for_null(column: Column, field: str, value: str) -> str:
+    """Return SQL: whether a value of a deleted row is not the row's.
+
+    A source that knows the old row's key only (PostgreSQL without ``REPLICA IDENTITY FULL``) writes null, and where the schema does not
+    allow that the column's default, or zero (`ValueConverter` of Debezium's `JdbcValueConverters`). JsonConverter writes the default too.
+    """
+    conditions = ["false"]
+    if column.default is not None:
+        conditions.append(f"{field} <=> {column.default}")
+    if column.required and (zero := _ZEROS.get(column.type.spark.partition("(")[0])) is not None:
+        conditions.append(f"{value} <=> {zero}")
+    return " OR ".join(conditions)
 
 
 def _metadata(name: str, schema: RecordSchema) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from spark_sink.sql.decode import POSITION
 from spark_sink.sql.record_schema import Column
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import conformed, parse_type
@@ -85,8 +86,9 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
             unknown[name] = "true"
         else:
             unknown[name] = unavailable.get(name, "false")
-        if shape.soft:
-            unknown[name] = f"(`$op` = 'd' OR {unknown[name]})"
+        if shape.soft:  # what orders a delete is known if its old row holds it
+            deleted = "`$op` = 'd'" if name != shape.order or name not in has else f"`$op` = 'd' AND {quote(name)} IS NULL"
+            unknown[name] = f"({deleted} OR {unknown[name]})"
     select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
     for name, type_ in shape.types.items():
         value = quote(name) if name in has else "NULL"
@@ -166,8 +168,7 @@ def keep_last_events(frame: DataFrame, shape: Shape) -> DataFrame:
     keys = [quote(key) for key in shape.keys]
     by_key = ", ".join(keys)
     if shape.order is not None:
-        rank = f"struct({_first_of_all(shape)}, {quote(shape.order)}, `$time`, `$partition`, `$offset`)"
-        frame = frame.selectExpr("*", f"{rank} {_SEQUENCE}")
+        frame = _by_order(frame, shape, by_key)
         return _with_known_values(frame, shape, keys) if shape.unknown else _last(frame, by_key, f"{_SEQUENCE} DESC")
     if shape.unknown:
         frame = _with_known_values(frame.selectExpr("*", f"`$offset` {_SEQUENCE}"), shape, [*keys, "`$partition`"])
@@ -181,10 +182,22 @@ def keep_last_events(frame: DataFrame, shape: Shape) -> DataFrame:
 #: What orders the events of a key.
 _SEQUENCE = "`$sequence`"
 
+#: What an event itself has in the column that orders events: the column's value may be one that an earlier event knew.
+_ORDER = "`$order`"
 
-def _first_of_all(shape: Shape) -> str:
-    """Return SQL: whether a delete's row lacks the ordering column; such deletes come after all others, in the log's order."""
-    return f"(`$op` = 'd' AND {quote(shape.order or '')} IS NULL)"
+
+def _by_order(frame: DataFrame, shape: Shape, by_key: str) -> DataFrame:
+    """Add `_SEQUENCE` and `_ORDER` to events.
+
+    An event without a value in the ordering column is taken in the log's order, as it is when it comes in a batch of its own: it is later
+    than all events before it and earlier than all that follow. So only those after the last such event compete by their values.
+    """
+    in_log = "struct(`$time`, `$partition`, `$offset`)" if shape.several_partitions else "`$offset`"
+    if shape.order == POSITION:  # every event has one
+        return frame.selectExpr("*", f"struct({POSITION}, {in_log}) {_SEQUENCE}")
+    frame = frame.selectExpr("*", f"{quote(shape.order or '')} {_ORDER}")
+    last_without = f"max(IF({_ORDER} IS NULL, {in_log}, NULL)) OVER (PARTITION BY {by_key})"
+    return frame.selectExpr("*", f"struct(coalesce({in_log} >= {last_without}, true), {_ORDER}, {in_log}) {_SEQUENCE}")
 
 
 def _last(frame: DataFrame, keys: str, order: str) -> DataFrame:
@@ -279,7 +292,7 @@ def _unseen_sql(shape: Shape) -> str:
 
 def _not_older(column: str) -> str:
     """Return SQL: whether the table's row is not of a later event. Without the column in either of them the event counts."""
-    return f"coalesce(s.{quote(column)} >= t.{quote(column)}, true)"
+    return f"coalesce(s.{_ORDER if column != POSITION else quote(column)} >= t.{quote(column)}, true)"
 
 
 def _versions_sql(table: str, source: str, shape: Shape) -> str:

@@ -10,8 +10,10 @@ extended JSON, as Debezium writes it, so different ids never become the same tex
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +43,11 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a row and the field that it comes from, of the record's key or of its value."""
+    """One column of a row and the field that it comes from, of the record's key or of its value.
+
+    Attributes:
+        default: the schema's default, as SQL of the type that is read, if it has one and that is a single value.
+    """
 
     name: str
     field: str
@@ -49,6 +55,7 @@ class Column:
     required: bool = False
     comment: str | None = None
     of_key: bool = False
+    default: str | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -191,11 +198,29 @@ def _columns(schema: SchemaJson, options: TypeOptions) -> tuple[Column, ...]:
             type_ = column_type(field, options)
         except DataError as error:
             raise DataError(f"column {name}: {error}") from None
-        found.append(Column(column_name(name), name, type_, not field.get("optional", False), field.get("doc")))
+        default = _default_sql(field.get("default"), type_.read)
+        found.append(Column(column_name(name), name, type_, not field.get("optional", False), field.get("doc"), default=default))
     folded = [column.name.lower() for column in found]
     if twice := sorted({name for name in folded if folded.count(name) > 1}):
         raise DataError(f"columns that differ in case only cannot be told apart: {', '.join(twice)}")
     return tuple(found)
+
+
+def _default_sql(value: object, read: str) -> str | None:
+    match value:
+        case bool():
+            return str(value).lower() if read == "boolean" else None
+        case int() if -(2**63) < value < 2**63:
+            return str(value) if read in _NUMBERS else None
+        case float() if math.isfinite(value):
+            return f"{value}D" if read in _NUMBERS else None
+        case str():
+            return literal(value) if read == "string" else f"try_to_binary({literal(value)}, 'base64')" if read == "binary" else None
+        case _:
+            return None
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 
 
 DOCUMENT_ID = "_id"

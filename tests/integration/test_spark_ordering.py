@@ -17,17 +17,26 @@ from tests.fix_spark import BIGINT, ID, TEXT, Lake, iceberg_and_long_delta, stru
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
-ROW = {"v": TEXT, "changed": BIGINT}
 
-
-def positioned(op: str, key: int, value: str | None, commit: int, lsn: int, changed: int | None = None) -> tuple[bytes, bytes]:
-    """An event of PostgreSQL's at a position."""
-    of_row = {**struct({"id": ID, **ROW}), "optional": True}
+def positioned(
+    op: str,
+    key: int,
+    value: str | None,
+    commit: int | None,
+    lsn: int,
+    changed: int | None = None,
+    *,
+    type_: dict[str, Any] = BIGINT,
+) -> tuple[bytes, bytes]:
+    """An event of PostgreSQL's at a position. A delete holds what the old row had in `changed`, a column of the type given."""
+    of_row = {**struct({"id": ID, "v": TEXT, "changed": type_}), "optional": True}
     source = struct({"db": TEXT, "schema": TEXT, "table": TEXT, "ts_ms": BIGINT, "sequence": TEXT, "lsn": BIGINT})
     envelope = struct({"before": of_row, "after": of_row, "source": source, "op": TEXT, "ts_ms": BIGINT}, name="x.Envelope")
-    row = None if op == "d" else {"id": key, "v": value, "changed": changed}
-    place = {"db": "d", "schema": "public", "table": "t", "ts_ms": 1, "sequence": f'["{commit}","{lsn}"]', "lsn": lsn}
-    payload = {"before": None, "after": row, "source": place, "op": op, "ts_ms": 2}
+    row = {"id": key, "v": value, "changed": changed}
+    before, after = (row, None) if op == "d" else (None, row)
+    sequence = json.dumps([None if number is None else str(number) for number in (commit, lsn)])
+    place = {"db": "d", "schema": "public", "table": "t", "ts_ms": 1, "sequence": sequence, "lsn": lsn}
+    payload = {"before": before, "after": after, "source": place, "op": op, "ts_ms": 2}
     return with_schema(struct({"id": ID}), {"id": key}), with_schema(envelope, payload)
 
 
@@ -87,6 +96,56 @@ def test_a_column_can_decide_and_ties_and_deletes_go_by_the_log(lake: Lake) -> N
     lake.produce(topic, [positioned("u", 1, "older", 1, 1, 19)])
     lake.drain(task)
     assert rows(lake) == {1: "new", 2: "tie"}
+
+
+#: By key, in the log's order: an operation, a value, and what the ordering column says. What is left: `LEFT`.
+BY_COLUMN: dict[int, list[tuple[str, str, int | None]]] = {
+    1: [("c", "old", 20), ("d", "", None), ("c", "inserted again", 10)],
+    2: [("c", "old", 5), ("d", "", 5), ("c", "inserted again", 6)],
+    3: [("c", "the row", 7), ("d", "", 3)],
+    4: [("c", "old", 5), ("u", "without", None), ("u", "after it", 4)],
+    5: [("c", "old", 5), ("u", "without", None)],
+    6: [("c", "old", 5), ("u", "tie", 5)],
+    7: [("c", "new", 8), ("u", "late", 7)],
+    8: [("c", "gone", 8), ("u", "gone too", 9), ("d", "", None)],
+    9: [("c", "gone", 8), ("d", "", 9)],
+}
+LEFT = {1: "inserted again", 2: "inserted again", 3: "the row", 4: "after it", 5: "without", 6: "tie", 7: "new"}
+
+
+@pytest.mark.parametrize("mode", ["hard", pytest.param("soft", marks=pytest.mark.long)])
+@pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.long)], ids=["one batch", "an event a batch"])
+def test_deletes_compete_by_the_column_and_events_without_a_value_are_taken_in_the_order_of_the_log(
+    lake: Lake, mode: str, bound: int
+) -> None:
+    topic = lake.topic("t")
+    more = {"tables_ordering": "column:changed", "tables_delete__mode": mode, "max__offsets__per__trigger": str(bound)}
+    lake.produce(topic, [positioned(op, key, value, 1, 1, changed) for key, events in BY_COLUMN.items() for op, value, changed in events])
+    task = lake.start(lake.config(topic, **more))
+    lake.drain(task)
+    gone = {1} if (mode, bound) == ("soft", 1) else set()  # the marked row keeps its value, to which a later batch compares its events
+
+    def left() -> dict[int, str | None]:
+        return {row["id"]: row["v"] for row in lake.whole_rows("t") if not row.get("__deleted")}
+
+    assert left() == {key: value for key, value in LEFT.items() if key not in gone}
+    lake.produce(topic, [positioned("d", 3, "", 1, 1, 6), positioned("d", 7, "", 1, 1, 8)])
+    lake.drain(task)
+    assert left() == {key: value for key, value in LEFT.items() if key not in gone | {7}}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("default", [None, 3])
+def test_what_a_source_writes_for_a_column_that_it_does_not_know_is_no_value(lake: Lake, default: int | None) -> None:
+    """A table whose replica identity is its key: Debezium has zero, or the column's default, where NULL is not allowed."""
+    topic = lake.topic("t")
+    type_ = {"type": "int64", "optional": False, **({} if default is None else {"default": default})}
+    task = lake.start(lake.config(topic, tables_ordering="column:changed"))
+    lake.produce(topic, [positioned("c", key, "x", 1, 1, 9, type_=type_) for key in (1, 2)])
+    lake.drain(task)
+    lake.produce(topic, [positioned("d", 1, "", 1, 1, default or 0, type_=type_), positioned("d", 2, "", 1, 1, 4, type_=type_)])
+    lake.drain(task)
+    assert rows(lake) == {2: "x"}
 
 
 @pytest.mark.long

@@ -429,6 +429,25 @@ def test_an_envelope_has_the_rows_columns_and_the_record_keys_wins() -> None:
     assert read.keys == (read.columns[0],)
 
 
+@pytest.mark.parametrize(
+    ("type_", "default", "sql"),
+    [
+        ("int64", 3, "3"),
+        ("double", 1.5, "1.5D"),
+        ("string", "it's", r"'it\'s'"),
+        ("boolean", False, "false"),
+        ("bytes", "AA==", "try_to_binary('AA==', 'base64')"),
+        ("int32", None, None),
+        ("int64", 10**50, None),
+        ("int64", "3", None),
+        ("string", {"a": 1}, None),
+    ],
+)
+def test_a_default_is_known_where_it_is_a_value_of_the_columns_type(type_: str, default: Any, sql: str | None) -> None:
+    schema = {"type": "struct", "fields": [{"type": type_, "field": "c", "default": default}]}
+    assert read_schemas(None, schema, tombstone=False, options=TypeOptions()).columns[0].default == sql
+
+
 def test_a_flattened_record_keeps_what_debezium_added_apart() -> None:
     value = schema("struct", fields=[{**schema("int32"), "field": "id"}, {**schema("string"), "field": "__deleted"}])
     read = read_schemas(KEY, value, tombstone=False, options=TypeOptions())
