@@ -17,7 +17,7 @@ from connect_py.transforms.bson_schema import Builder, DocumentSchemas
 from connect_py.transforms.bson_text import Bson, Document, parse_document
 from connect_py.transforms.bson_text import parse_value as parse_bson
 from connect_py.transforms.debezium import SharedHeaders, is_envelope, option
-from connect_py.transforms.extract_new_record_state import ExtractNewRecordState, parse_references
+from connect_py.transforms.extract_new_record_state import ExtractNewRecordState, added_names, parse_references
 from connect_py.transforms.flatten import FlattenValue
 
 _PURPOSE = "source field insertion"
@@ -95,6 +95,11 @@ class ExtractNewDocumentState(Plugin):
             field_name=(lambda name: self._adjust(name, "")) if adjusts else str,
             leaves_out_empty_arrays=adjusts,
         )
+
+    @property
+    def added_fields(self) -> frozenset[str]:
+        """Names of the fields that documents get in addition to their own."""
+        return added_names(self._fields, rewrites=self._rewrites)
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
         """Return the document, what is left of a delete, or None.

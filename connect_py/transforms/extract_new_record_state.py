@@ -91,6 +91,11 @@ def parse_references(prefix: str, items: Sequence[str]) -> list[Reference]:
     return references
 
 
+def added_names(references: Sequence[Reference], *, rewrites: bool) -> frozenset[str]:
+    """Return the names of fields that rows get in addition to their own."""
+    return frozenset((*(reference.name for reference in references), *(["__deleted"] if rewrites else [])))
+
+
 def _home_of(field: str) -> str | None:
     if field in _ENVELOPE_FIELDS:
         return None
@@ -196,6 +201,11 @@ class ExtractNewRecordState(Plugin):
         self._live: SchemaCache[_Plan] = SchemaCache(lambda schema: self._plan(schema, "after"), 64)
         self._dead: SchemaCache[_Plan] = SchemaCache(lambda schema: self._plan(schema, "before"), 64)
         self._droppers: dict[tuple[type[ReplaceField], tuple[str, ...]], ReplaceField] = {}
+
+    @property
+    def added_fields(self) -> frozenset[str]:
+        """Names of the fields that rows get in addition to their own."""
+        return added_names(self._fields, rewrites=self._rewrites)
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
         """Return the row, what is left of a delete, or None.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connect_py.errors import DataError
-from spark_sink.sql.record_schema import Column, Form, RecordSchema
+from spark_sink.sql.record_schema import Column, Form, RecordSchema, is_added
 from spark_sink.types.columns import (
     LOGICAL,
     ColumnType,
@@ -55,7 +55,7 @@ def describe(topic: str, payload: Any) -> RecordSchema:
     source = payload.get("source")
     if "op" in payload and isinstance(source, dict) and ("after" in payload or "before" in payload):
         return RecordSchema(Form.ENVELOPE, source_fields=frozenset(source), extras=frozenset(payload), untyped=frozenset({"value"}))
-    extras = frozenset(name for name in payload if name.startswith("__"))
+    extras = frozenset(filter(is_added, payload))
     return RecordSchema(Form.FLAT, extras=extras, untyped=frozenset({"value"}))
 
 
@@ -66,7 +66,7 @@ def kind_of_value(value: Any) -> str:
     source = value.get("source")
     if "op" in value and isinstance(source, dict):
         return "\x01".join(str(source.get(name)) for name in ("db", "schema", "table", "collection"))
-    return "\x01".join(sorted(name for name in value if isinstance(name, str) and name.startswith("__")))
+    return "\x01".join(sorted(name for name in value if isinstance(name, str) and is_added(name)))
 
 
 def typed(
@@ -86,7 +86,7 @@ def typed(
     if "key" in schema.untyped:
         keys = tuple(replace(column, of_key=True) for column in _columns(seen["key"], table, chosen, options))
     if "value" in schema.untyped:
-        fields = {name: kind for name, kind in seen["value"].items() if schema.form is Form.ENVELOPE or not name.startswith("__")}
+        fields = {name: kind for name, kind in seen["value"].items() if schema.form is Form.ENVELOPE or not is_added(name)}
         by_name = {column.name: column for column in keys}
         found = _columns(fields, table, chosen, options)
         names = {column.name for column in found}

@@ -32,6 +32,35 @@ NOT_ROWS = re.compile(
 MAX_DEPTH = 32
 
 
+#: Fields of Debezium's source blocks, of all of its connectors.
+_OF_SOURCE = (
+    *("version", "connector", "name", "ts_ms", "ts_us", "ts_ns", "snapshot", "db", "sequence", "schema", "table", "collection"),
+    *("txId", "lsn", "xmin", "origin", "origin_lsn"),
+    *("server_id", "gtid", "file", "pos", "row", "thread", "query"),
+    *("ord", "lsid", "txnNumber", "wallTime", "rs"),
+    *("change_lsn", "commit_lsn", "event_serial_no"),
+    *("scn", "commit_scn", "lcr_position", "rs_id", "ssn", "redo_thread", "user_name", "redo_sql", "row_id"),
+    *("start_scn", "start_ts_ms", "commit_ts_ms", "txSeq", "tx_id", "keyspace", "shard", "vgtid", "cluster"),
+)
+_OF_TRANSACTION = ("id", "total_order", "data_collection_order")
+
+#: What `ExtractNewRecordState` can add to a row by its `add.fields` and its default prefix, and `__deleted`. Everything else is the row's
+#: own: Mongoose, for one, has a field `__v` in each document.
+_ADDED = frozenset(
+    f"__{name}"
+    for name in (
+        *("op", "deleted", *_OF_SOURCE, *_OF_TRANSACTION),
+        *(f"source_{name}" for name in _OF_SOURCE),
+        *(f"transaction_{name}" for name in _OF_TRANSACTION),
+    )
+)
+
+
+def is_added(field: str) -> bool:
+    """Return whether a field of a flattened record is about the event, not of the row."""
+    return field in _ADDED
+
+
 class Form(enum.Enum):
     """The form of a record's value."""
 
@@ -174,7 +203,7 @@ def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone:
             raise DataError("events of MongoDB with partial updates cannot be applied; capture full documents")
         columns = _columns(fields["after"], options)
         return RecordSchema(Form.ENVELOPE, keys, _with_keys(keys, columns), source, frozenset(fields))
-    extras = frozenset(name for name in fields if name.startswith("__"))
+    extras = frozenset(filter(is_added, fields))
     if key is not None and not keys:
         raise DataError(f"the key is {key.get('type')}, not a struct, so the columns of the key have no names")
     columns = tuple(column for column in _columns(value, options) if column.field not in extras)

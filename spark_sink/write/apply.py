@@ -234,12 +234,7 @@ def find_shape(batch: TableBatch, at: Target) -> TableBatch:
         for name in types
         if name not in key and (soft or any(may_be_unknown(name, g.schema.columns, placeholder if g.placeholder else None) for g in rows))
     ]
-    if rows or soft:
-        types |= metadata_columns(config)
-    if at.is_changelog:
-        types[UNAVAILABLE] = "array<string>"
-    if versions:
-        types |= VERSION_COLUMNS
+    types |= added_columns(config, has_metadata=bool(rows or soft))
     shape = Shape(
         key,
         types,
@@ -252,6 +247,18 @@ def find_shape(batch: TableBatch, at: Target) -> TableBatch:
         required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in batch.groups)),
     )
     return replace(batch, shape=shape)
+
+
+def added_columns(config: SinkConfig, *, has_metadata: bool = True) -> dict[str, str]:
+    """Return the columns that a table has in addition to the records', and their types."""
+    found = metadata_columns(config) if has_metadata else {}
+    match config["tables.write-mode"]:
+        case "append":
+            return found | {UNAVAILABLE: "array<string>"}
+        case "scd2":
+            return found | VERSION_COLUMNS
+        case _:
+            return found
 
 
 def _key(batch: TableBatch, at: Target) -> tuple[str, ...]:

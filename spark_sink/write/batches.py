@@ -30,7 +30,7 @@ from spark_sink.routing import TableName
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
 from spark_sink.tables.base import Conflict, Tables, TableSetBack
 from spark_sink.types.columns import literal
-from spark_sink.write.apply import TableBatch, Target, apply_table
+from spark_sink.write.apply import TableBatch, Target, added_columns, apply_table
 from spark_sink.write.lanes import Lanes, Work
 
 if TYPE_CHECKING:
@@ -263,6 +263,8 @@ def choose_columns(part: TableBatch, at: Target) -> TableBatch:
 def table_schema(schema: RecordSchema, table: str, config: SinkConfig) -> RecordSchema | None:
     """Return a record's schema as a table's configuration chooses it; None for tombstones that identify no row, or say nothing.
 
+    A flattened record's fields give way to the columns of the same names that the table has of this sink.
+
     Raises:
         FatalTaskError: the records do not have a column that is to identify them, or it is excluded.
     """
@@ -272,6 +274,8 @@ def table_schema(schema: RecordSchema, table: str, config: SinkConfig) -> Record
             return None  # the field says which records are deletes
         if schema.form is Form.FLAT:
             schema = replace(schema, operation=tuple(field.split(".")))
+    if schema.form is Form.FLAT and any(column.name.startswith("__") for column in schema.columns):
+        excluded |= {column.name for column in schema.columns if column.name.lower() in added_columns(config) and not column.of_key}
     if not (chosen or excluded):
         return schema
     by_name = {column.name: column for column in schema.columns}

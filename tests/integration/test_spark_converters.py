@@ -67,6 +67,16 @@ def test_transforms_are_applied_before_records_become_rows(lake: Lake) -> None:
     assert lake.watermark("t") == {topic: {"0": 4}}
 
 
+def test_fields_of_flattened_documents_are_columns_although_they_begin_as_those_that_the_transform_adds(lake: Lake) -> None:
+    topic = lake.topic("t")
+    more = UNWRAP | {"transforms.unwrap.add.fields": "op,table", "transforms.unwrap.delete.tombstone.handling.mode": "rewrite"}
+    lake.produce(topic, [event("c", n, {"__v": n, "n": n}, {"__v": INT, "n": INT}) for n in (1, 2)])
+    lake.drain(lake.start(lake.config(topic) | more))
+    rows = sorted(lake.whole_rows("t"), key=lambda row: row["id"])
+    assert [(row["id"], row["__v"], row["n"]) for row in rows] == [(1, 1, 1), (2, 2, 2)]
+    assert list(rows[0]) == ["id", "__v", "n", "__op", "__ts_ms"]
+
+
 @pytest.mark.long
 def test_a_transform_that_moves_records_to_other_topics_moves_them_to_other_tables(lake: Lake) -> None:
     topic = lake.topic("t")

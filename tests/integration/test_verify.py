@@ -141,12 +141,13 @@ def test_documents_that_a_transform_made_columns_of_are_compared_by_all_their_fi
     lake: Lake, mongo: MongoAddress, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with mongo_task.database(mongo) as db:
-        db.things.insert_many([{"_id": 1, "a": "x"}, {"_id": 2, "a": "y", "b": 2**40, "c": {"d": [1, 2]}}])
+        db.things.insert_many([{"_id": 1, "a": "x", "__v": 0}, {"_id": 2, "a": "y", "b": 2**40, "c": {"d": [1, 2]}, "__v": 1}])
         source = mongo_task.config(mongo, db)
         topic = f"m.{db.name}.things"
         sink = lake.config(topic) | {
             "transforms": "unwrap",
             "transforms.unwrap.type": "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState",
+            "transforms.unwrap.add.fields": "op,ord",
         }
         with MongoPump(source, lake) as pump:
             pump.pump(until=2)
@@ -158,6 +159,7 @@ def test_documents_that_a_transform_made_columns_of_are_compared_by_all_their_fi
         code, (other,) = found([*paths, "--wait", "0"], capsys)
         assert (code, other["different"]) == (3, 1)
         assert (other["differences"][0]["source"]["b"], other["differences"][0]["table"]["b"]) == (7, 2**40)
+        assert (other["differences"][0]["source"]["__v"], other["differences"][0]["table"]["__v"]) == (1, 1)
 
 
 def _untombstoned(source: dict[str, str]) -> dict[str, str]:

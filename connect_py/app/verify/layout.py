@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 #: Names that Iceberg keeps for itself: columns that come so have an underscore at their end in the table.
 _RESERVED = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})
 
+#: Columns that the sink adds to rows: no row of the source has their values.
+_OF_SINK = frozenset(
+    f"__{name}"
+    for name in (
+        *("op", "ts_ms", "source_ts_ms", "topic", "partition", "offset", "position", "txid", "snapshot", "deleted", "unavailable"),
+        *("valid_from", "valid_to", "is_current"),
+    )
+)
+
 #: Transforms may make a schema for each record.
 _MAX_SCHEMAS = 1000
 
@@ -57,6 +66,7 @@ class Layout:
         fills_nulls: whether records have a column's default in place of a null.
         every_row: whether rows count whatever they say of themselves: each is an event, and what it means is decided elsewhere.
         columns_vary: whether other rows may have other columns, so that the table's count too.
+        added_fields: fields of rows that tell of the event, and are not compared.
         config: of the sink, for this table.
     """
 
@@ -68,21 +78,23 @@ class Layout:
         *,
         fills_nulls: bool,
         columns_vary: bool = False,
+        added_fields: frozenset[str] = frozenset(),
         every_row: bool = False,
     ) -> None:
         self._types = {field.name: field.type for field in types}
         self._fills_nulls = fills_nulls
         self._known: dict[tuple[int, int], tuple[Schema | None, Schema, Callable[[SourceRow], Normal]]] = {}
-        names = {} if row is None else _columns_of(row)
+        self._passed_over = _OF_SINK | added_fields
+        names = {} if row is None else self._columns_of(row)
         if row is None or columns_vary:
-            names |= {name: None for name in self._types if not name.startswith("__")}
+            names |= {name: None for name in self._types if name not in self._passed_over}
         left_out = config.values.get("tables.exclude-columns") or ()
         # what may not be added was left out on purpose
         ignored = config["tables.schema-change.behavior"] == "ignore"
         found = [self._column(name) for name in sorted(names) if name not in left_out]
         self.columns = [column for column in found if column.places or not ignored]
         keyed = row is not None and row.key is not None
-        self.key = [column for column in self.columns if row is None or (keyed and column.name in _names(row.key))]  # type: ignore[arg-type]
+        self.key = [column for column in self.columns if row is None or (keyed and column.name in self._names(row.key))]  # type: ignore[arg-type]
         self.has_key = bool(self.key)
         self._key_places = [self.columns.index(column) for column in self.key]
         self._where = None if every_row else self._filter(config)
@@ -96,7 +108,7 @@ class Layout:
     def not_compared(self) -> list[str]:
         """Columns of the table that the source has not; metadata left out."""
         used = {place for column in self.columns for place in column.places}
-        return [name for name in self._types if name not in used and not name.startswith("__")]
+        return [name for name in self._types if name not in used and name not in self._passed_over]
 
     @property
     def read(self) -> list[str]:
@@ -138,6 +150,13 @@ class Layout:
             known = self._known[id(key), id(row.row.schema)] = key, row.row.schema, self._reader(row)
         return known[2](row)
 
+    def _columns_of(self, row: SourceRow) -> dict[str, None]:
+        return dict.fromkeys([*self._names(row.row), *(self._names(row.key) if row.key is not None else ())])
+
+    def _names(self, struct: Struct) -> list[str]:
+        """Return a struct's fields as columns, those of the row alone."""
+        return [_column_name(field.name) for field in struct.schema.fields if field.name not in self._passed_over]
+
     def _column(self, name: str) -> Column:
         newer = [other for other in self._types if re.fullmatch(re.escape(name) + "__[a-z0-9_]+", other)]
         places = (*newer[-1:], *([name] if name in self._types else ()))
@@ -169,15 +188,6 @@ class Layout:
         if config["tables.write-mode"] == "scd2":
             return "__is_current", True
         return ("__deleted", False) if "__deleted" in self._types else None
-
-
-def _columns_of(row: SourceRow) -> dict[str, None]:
-    return dict.fromkeys([*_names(row.row), *(_names(row.key) if row.key is not None else ())])
-
-
-def _names(struct: Struct) -> list[str]:
-    """Return a struct's fields as columns; what begins with two underscores was added to the row by a transform."""
-    return [_column_name(field.name) for field in struct.schema.fields if not field.name.startswith("__")]
 
 
 def _column_name(field: str) -> str:

@@ -103,6 +103,7 @@ def _verify_table(
         config,
         fills_nulls=tables.fills_nulls,
         columns_vary=tables.columns_vary,
+        added_fields=tables.added_fields,
         every_row=appends or keyless,
     )
     outcome.lacking, outcome.not_compared = layout.lacking, layout.not_compared

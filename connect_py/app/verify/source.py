@@ -92,6 +92,8 @@ class SourceTables:
         plugins = Plugins.discover()
         self._steps = [*transform_steps(plugins, config), *transform_steps(plugins, sink)]
         self._tables = _open(config, plugins)
+        #: Fields that transforms add to rows and that tell of the event, not of the row.
+        self.added_fields: frozenset[str] = frozenset().union(*(getattr(step.transform, "added_fields", ()) for step in self._steps))
         #: Whether rows of one table have different columns, as documents do.
         self.columns_vary = "mongodb" in config.get("connector.class", "").lower()
         self._readers: dict[Route, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}

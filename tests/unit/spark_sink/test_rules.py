@@ -454,6 +454,14 @@ def test_a_flattened_record_keeps_what_debezium_added_apart() -> None:
     assert (read.form, [column.name for column in read.columns], read.extras) == (Form.FLAT, ["id"], {"__deleted"})
 
 
+def test_a_flattened_records_own_fields_are_columns_whatever_they_begin_with() -> None:
+    added = ["__op", "__deleted", "__table", "__source_ts_ns", "__lsn", "__transaction_id"]
+    own = ["__v", "__typename", "__source_system"]
+    value = schema("struct", fields=[{**schema("string"), "field": name} for name in ("id", *added, *own)])
+    read = read_schemas(KEY, value, tombstone=False, options=TypeOptions())
+    assert ([column.name for column in read.columns], read.extras) == (["id", *own], set(added))
+
+
 @pytest.mark.parametrize(
     "name",
     [

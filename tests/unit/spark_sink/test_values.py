@@ -74,7 +74,7 @@ def test_values_without_a_schema_are_told_apart_by_form_and_source_table() -> No
     envelope = {"op": "c", "after": {"id": 1}, "source": {"db": "d", "table": "t", "lsn": 5}}
     assert schemaless.describe("x", envelope).form is Form.ENVELOPE
     assert "lsn" in schemaless.describe("x", envelope).source_fields
-    flat = schemaless.describe("x", {"id": 1, "__deleted": "true"})
+    flat = schemaless.describe("x", {"id": 1, "__v": 0, "__deleted": "true"})
     assert (flat.form, flat.extras, flat.untyped) == (Form.FLAT, {"__deleted"}, {"value"})
     assert schemaless.describe("__debezium-heartbeat.p", {"ts_ms": 1}).form is Form.IGNORED
     with pytest.raises(DataError, match="no JSON object"):
@@ -154,6 +154,19 @@ def test_chosen_columns_identify_rows_and_excluded_ones_are_gone() -> None:
         batches.table_schema(record_schema(), "t", config(tables_default__id__columns="gone"))
     with pytest.raises(FatalTaskError, match="cannot be excluded"):
         batches.table_schema(record_schema(), "t", config(tables_exclude__columns="id"))
+
+
+def test_fields_of_a_flattened_record_give_way_to_the_tables_own_columns() -> None:
+    key = {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}
+    fields = [{"type": "string", "field": name} for name in ("id", "__v", "__topic", "__valid_from")]
+    flat = read_schemas(key, {"type": "struct", "fields": fields}, tombstone=False, options=TypeOptions())
+    for more, left in (
+        ({}, ["id", "__v", "__topic", "__valid_from"]),
+        ({"tables_write__mode": "append"}, ["id", "__v", "__valid_from"]),
+        ({"tables_write__mode": "scd2"}, ["id", "__v", "__topic"]),
+    ):
+        found = batches.table_schema(flat, "t", config(**more))
+        assert found is not None and [column.name for column in found.columns] == left
 
 
 # -- order --------------------------------------------------------------------------------------------------------------------------

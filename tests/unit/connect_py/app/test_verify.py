@@ -242,6 +242,16 @@ def test_a_column_that_changed_its_type_goes_on_beside_the_old_one() -> None:
     assert layout.not_compared == ["left"]
 
 
+def test_fields_that_transforms_add_are_not_compared_and_others_are_whatever_they_begin_with() -> None:
+    schema = struct([("id", INT32), ("__v", INT32), ("__version", STRING), ("__op", STRING), ("__lsn", INT64)])
+    types = pa.schema([("id", pa.int32()), ("__v", pa.int32()), ("__op", pa.string()), ("__lsn", pa.int64()), ("__more", pa.string())])
+    found = SourceRow("t", Struct(KEY, [1]), Struct(schema, [1, 7, "x", "r", 5]))
+    layout = Layout(types, found, parse(SINK), fills_nulls=True, added_fields=frozenset({"__op", "__lsn"}))
+    assert [column.name for column in layout.columns] == ["__v", "__version", "id"]
+    assert (layout.lacking, layout.not_compared) == (["__version"], ["__more"])
+    assert layout.of_source(found) == ((1,), (7, "x", 1))
+
+
 def test_rows_that_are_marked_as_deleted_or_are_old_versions_do_not_count() -> None:
     soft = pa.schema([("id", pa.int32()), ("name", pa.string()), ("__deleted", pa.bool_())])
     layout = Layout(soft, row(0, ""), parse(SINK | {"lakehouse.tables.delete-mode": "soft"}), fills_nulls=True)

@@ -84,6 +84,8 @@ def test_fields_of_the_envelope_are_added_as_optional_ones():
     assert [f.name for f in changed.value_schema.fields[3:]] == ["_op", "_at", "_table", "_id", "_before"]
     assert all(f.schema.optional for f in changed.value_schema.fields[3:])
     assert changed.value.values[3:] == ["c", 5, "people", None, None]
+    assert unwrap.added_fields == {"_op", "_at", "_table", "_id", "_none", "_before"}
+    assert made(delete_tombstone_handling_mode="rewrite").added_fields == {"__deleted"}
 
 
 def test_headers_are_added_to_events_and_tombstones():
