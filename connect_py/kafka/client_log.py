@@ -29,6 +29,8 @@ MAX_KINDS = 200
 
 #: `[thrd:main]: GroupCoordinator: host:9092/1: Connect to … failed: Connection refused (after 0ms in state CONNECT)`
 _ABOUT_A_BROKER = re.compile(r"(?:\w+: )?(?P<broker>\S+?:\d+)(?:/\w+)?: (?P<what>.*?)(?: \(after .*\))?", re.DOTALL)
+#: librdkafka's guess about a broker that takes connections and does not answer; no broker of today is that old.
+_GUESS = ": probably due to broker version < 0.10 (see api.version.request configuration)"
 _THREAD = re.compile(r"\[thrd:[^]]*\]: ")
 _NUMBER = re.compile(r"\d+")
 
@@ -100,8 +102,13 @@ class ClientLog:
         level = min(level, logging.DEBUG if _is_ordinary(facility, level, text) else logging.WARNING)
         if not log.isEnabledFor(level):
             return
-        about = _ABOUT_A_BROKER.fullmatch(text) if facility == "FAIL" else None
-        line = f"Kafka broker {about['broker']}: {about['what']}" if about else f"Kafka client: {text} ({facility})"
+        about = _ABOUT_A_BROKER.fullmatch(text) if facility in ("FAIL", "REQTMOUT") else None
+        if about is not None:
+            # numbers of requests differ from client to client
+            what = "requests are not answered in time" if facility == "REQTMOUT" else about["what"].removesuffix(_GUESS)
+            line = f"Kafka broker {about['broker']}: {what}"
+        else:
+            line = f"Kafka client: {text} ({facility})"
         if about is not None and level >= logging.WARNING:
             self._repeats.is_away(about["broker"])
         hidden = self._repeats.pass_on((facility, _NUMBER.sub("", line) if about is None else line))
@@ -133,6 +140,7 @@ class BrokerWatch:
 
 
 def _is_ordinary(facility: str, level: int, text: str) -> bool:
-    """Connections that brokers close, at rest or for a restart, and a broker that has just started: librdkafka continues by itself, and
-    what does not pass shows as a refused connection or as the caller's error."""
-    return (facility == "FAIL" and level <= logging.INFO) or (facility == "GETPID" and text.endswith("retrying"))
+    """Connections that brokers close, at rest or for a restart, each request without an answer, since a line about all of them follows, and
+    a broker that has just started: librdkafka continues by itself, and what does not pass shows as a refused connection or as the caller's
+    error."""
+    return (facility in ("FAIL", "REQTMOUT") and level <= logging.INFO) or (facility == "GETPID" and text.endswith("retrying"))

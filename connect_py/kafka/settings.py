@@ -342,7 +342,18 @@ def librdkafka_config(properties: Mapping[str, str], kind: ClientKind) -> dict[s
     elif kind is ClientKind.CONSUMER:
         # Java reads uncommitted records unless configured otherwise, librdkafka doesn't
         found.setdefault("isolation.level", "read_uncommitted")
+    found.setdefault("socket.timeout.ms", _request_ms(found))
     return found
+
+
+#: Java's default of `request.timeout.ms`. librdkafka waits for a minute, and says nothing of a broker that has fallen silent meanwhile.
+_REQUEST_MS = 30_000
+
+
+def _request_ms(found: Mapping[str, object]) -> int:
+    """Return how long an answer is waited for. librdkafka refuses a transaction that ends before its first request would."""
+    transaction = found.get("transaction.timeout.ms")
+    return max(900, min(_REQUEST_MS, transaction - 100)) if isinstance(transaction, int) else _REQUEST_MS
 
 
 def _level_applies(name: str, properties: Mapping[str, str]) -> bool:

@@ -51,6 +51,30 @@ def test_connections_that_are_closed_and_a_broker_that_still_loads_are_no_news(c
     assert lines(caplog) == []
 
 
+def test_a_broker_that_is_silent_is_one_line_and_is_said_to_answer_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    now = 1000.0
+    repeats = Repeats(lambda: now)
+    log = ClientLog(repeats)
+    broker = "127.0.0.1:9092/1: "
+    for client, count in (("c0", 2), ("c1", 1)):
+        each = f"[thrd:{broker[:-2]}]: {broker}Timed out ProduceRequest in flight (after 30066ms, timeout #0)"
+        log.log(logging.INFO, TEMPLATE, "REQTMOUT", client, each)
+        total = f"[thrd:{broker[:-2]}]: {broker}Timed out {count} in-flight, 0 retry-queued, 0 out-queue, 0 partially-sent requests"
+        log.log(logging.WARNING, TEMPLATE, "REQTMOUT", client, total)
+    now += 10
+    guess = "probably due to broker version < 0.10 (see api.version.request configuration) (after 10002ms in state APIVERSION_QUERY)"
+    log.log(logging.ERROR, TEMPLATE, "FAIL", "c0", f"[thrd:{broker[:-2]}]: {broker}ApiVersionRequest failed: Local: Timed out: {guess}")
+    now += 10
+    up = {"name": "127.0.0.1:9092/1", "nodename": "127.0.0.1:9092", "state": "UP"}
+    BrokerWatch(repeats).take({"client_id": "c0", "brokers": {"1": up}})
+    assert lines(caplog) == [
+        (logging.WARNING, "Kafka broker 127.0.0.1:9092: requests are not answered in time [c0]"),
+        (logging.WARNING, "Kafka broker 127.0.0.1:9092: ApiVersionRequest failed: Local: Timed out [c0]"),
+        (logging.INFO, "Kafka broker 127.0.0.1:9092: answers again after 20 s [c0]"),
+    ]
+
+
 def test_other_lines_keep_their_text_and_facility(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     ClientLog(Repeats()).log(logging.ERROR, TEMPLATE, "MAXPOLL", "c0", "[thrd:main]: Application maximum poll interval exceeded by 7ms")

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer as Client
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509 import load_pem_x509_certificates
@@ -91,6 +92,16 @@ def test_producer_names_and_units_are_translated() -> None:
     assert (found["topic.metadata.refresh.interval.ms"], found["socket.timeout.ms"]) == (60000, 30000)
     assert found["partitioner"] == "murmur2_random"
     assert "max.block.ms" not in found
+
+
+@pytest.mark.parametrize(
+    ("properties", "milliseconds"),
+    [({}, 30_000), ({"request_timeout_ms": "5000"}, 5000), ({"transactional_id": "t", "transaction_timeout_ms": "20000"}, 19_900)],
+)
+def test_answers_are_waited_for_as_long_as_by_java(properties: dict[str, str], milliseconds: int) -> None:
+    found = producer(**properties)
+    assert found["socket.timeout.ms"] == milliseconds
+    Client({**found, "log_level": 0})  # librdkafka refuses one that is longer than a transaction
 
 
 def test_the_queue_holds_at_least_one_record_of_the_largest_size() -> None:
