@@ -40,6 +40,7 @@ class Fault(StrEnum):
     FROZEN_WORKER = "a worker that stands still while others take over, and wakes"
     TERMINATED_WORKER = "SIGTERM of a worker whose tasks others take over"
     KILLED_BROKER = "`kill -9` of the Kafka broker"
+    FROZEN_BROKER = "a Kafka broker that stands still, and wakes"
     KILLED_DATABASE = "`kill -9` of the database"
     CUT_CONNECTION = "a connection that the database ends"
     REQUEST = "pause, stop or restart by REST, under load"

@@ -7,6 +7,7 @@ for temporary files.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -24,7 +25,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from connect_py.app.services.process import Service, ServiceError, free_port
+from connect_py.app.services.process import Service, ServiceError, free_port, is_running, process_tree, wait_until
 
 #: Nothing is synced: the data is thrown away. As many slots as a long session of tests may leave.
 SETTINGS = """
@@ -87,7 +88,7 @@ class PostgresServer(PostgresAddress):
     """A server of our own, with its data folder.
 
     Attributes:
-        service: the postmaster process.
+        service: the postmaster process; another one after each `start`.
         data: the data folder.
     """
 
@@ -113,8 +114,27 @@ class PostgresServer(PostgresAddress):
         _initialise(binaries, data, user, self.password)
         with (data / "postgresql.conf").open("a") as conf:
             conf.write(SETTINGS.format(port=self.port, wal_level=wal_level))
-        self.service = Service("PostgreSQL", [str(binaries / "postgres"), "-D", str(data)], folder / "postgres.log", user=user, cwd=data)
+        self._command, self._log, self._user = [str(binaries / "postgres"), "-D", str(data)], folder / "postgres.log", user
+        self.start()
+
+    def start(self) -> None:
+        """Start the server again, with what it holds, after `kill`; returns when it answers queries.
+
+        Raises:
+            ServiceError: it does not start.
+        """
+        self.service = Service("PostgreSQL", self._command, self._log, user=self._user, cwd=self.data)
         self.service.wait_ready(self._answers)
+
+    def kill(self) -> None:
+        """End the server with all its processes at once, as a power cut would (SIGKILL)."""
+        # a process that its server leaves behind holds the shared memory without which no other server starts
+        left = process_tree(self.service.pid)[1:]
+        self.service.kill()
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not any(is_running(pid) for pid in left), 15, "the end of PostgreSQL's processes")
 
     def _answers(self) -> bool:
         try:
