@@ -20,12 +20,14 @@ class Joined:
         member_id: of this member, made by the broker.
         protocol: which of the offered protocols the group speaks.
         assignment: from the leader.
+        leader: the member that leads, for messages.
     """
 
     generation: int
     member_id: str
     protocol: str
     assignment: bytes
+    leader: str = ""
 
 
 class GroupHandler(Protocol):

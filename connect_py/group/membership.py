@@ -68,6 +68,9 @@ _SHORT_DELAY_MS = 10_000
 #: How long one of two members of this process waits for a round, before it is the other one's turn.
 _SHARED_ROUND_SECONDS = 0.1
 
+#: When a leader that has sent nothing that can be read is asked again. Each round concerns all members.
+_UNREADABLE_SECONDS = 15.0
+
 #: After so many rounds in a row without an agreement on a configuration, it is said: each may have met a change.
 _ROUNDS_APART = 10
 
@@ -206,6 +209,7 @@ class Membership:
         preferred: the best protocol that this worker speaks.
         details: what our workers learn of this one in addition.
         hands_over: whether a worker that ends has its work given to others at once (`drain.mode`).
+        unreadable_seconds: when a leader is asked again whose assignment cannot be read.
         clock: of leases.
         threads: makes the thread, and has the time of everything else.
     """
@@ -221,6 +225,7 @@ class Membership:
         client_id: str,
         details: WorkerDetails | None = None,
         hands_over: bool = True,
+        unreadable_seconds: float = _UNREADABLE_SECONDS,
         clock: Callable[[], float] = now,
         threads: Threads = SYSTEM_THREADS,
     ) -> None:
@@ -228,7 +233,7 @@ class Membership:
         self._make_client, self._assignor = make_client, assignor
         self._url, self._preferred, self._timings = url, preferred, timings
         self._client_id, self._details, self._hands_over = client_id, details, hands_over
-        self._clock = clock
+        self._unreadable_seconds, self._clock = unreadable_seconds, clock
         self._client: GroupClient | None = None
         self._work: Work | None = None
         self._thread: Running | None = None
@@ -550,7 +555,11 @@ class Membership:
         """Carry out what the leader has decided."""
         assert self._work is not None
         protocol = GroupProtocol(joined.protocol)
-        received = decode_assignment(joined.assignment)
+        try:
+            received = decode_assignment(joined.assignment)
+        except DataError as error:
+            self._refuse(joined, error)
+            return
         if received.leader == joined.member_id and self._summary:
             log.info("Rebalance %d of the group, led by this worker: %s", joined.generation, self._summary)
         if received.revoked:
@@ -599,6 +608,18 @@ class Membership:
         self._work.carry_out(given, received)
         if received.revoked or (given.is_leader and self._assignor.holds_back):
             self.rejoin()
+
+    def _refuse(self, joined: Joined, error: DataError) -> None:
+        """What the leader wants is not known. As after a round that failed, nothing stops."""
+        self._rounds.failed += 1
+        log.error(
+            "The group's leader, the member %s, has sent an assignment that cannot be read. This worker keeps what it runs, starts "
+            "nothing, and asks for another assignment in %g s. Only Connect workers may be members of the group: %s",
+            joined.leader,
+            self._unreadable_seconds,
+            error,
+        )
+        self._due = self._threads.now() + self._unreadable_seconds
 
     def _completed(self) -> None:
         self._unsynced = 0
@@ -727,7 +748,7 @@ class Membership:
         """Divide the work."""
         assert self._work is not None and self._offered is not None
         spoken = GroupProtocol(protocol)
-        states = {member: decode_metadata(offered) for member, offered in members.items()}
+        states = _readable(members)
         snapshot = self._offered
         if snapshot.offset < max(state.config_offset for state in states.values()):
             snapshot = self._work.snapshot()
@@ -751,7 +772,25 @@ class Membership:
         self._summary = found.summary() if found is not None else ""
         # those who stop something ask for another round
         self._revokes = self._assignor.holds_back or any(each.revoked for each in assignments.values())
-        return {
+        nothing = encode_assignment(replace(assignments[leader], assigned=Allocation(), revoked=Allocation()), spoken)
+        return dict.fromkeys(members, nothing) | {
             member: encode_assignment(assignment, spoken) + (_OURS if states[member].details is not None else b"")
             for member, assignment in assignments.items()
         }
+
+
+def _readable(members: Mapping[str, bytes]) -> dict[str, WorkerState]:
+    """Return what members have said, without those that have said nothing that can be read. Kafka Connect's leaders fail there, and with
+    them each round of the group; here such a member gets no work, and is gone for the others."""
+    states: dict[str, WorkerState] = {}
+    for member, offered in members.items():
+        try:
+            states[member] = decode_metadata(offered)
+        except DataError as error:
+            log.warning(
+                "The member %s of the group has sent a state that cannot be read. It gets no work, and what it ran goes to the others as "
+                "if it had left. Only Connect workers may be members of the group: %s",
+                member,
+                error,
+            )
+    return states

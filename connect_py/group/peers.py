@@ -10,7 +10,7 @@ import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from connect_py.errors import RestError, RetriableError
 from connect_py.tls import verifying_context
@@ -20,7 +20,7 @@ _ANSWER_SECONDS = 100.0
 
 
 class UnsentError(RetriableError):
-    """Nobody listens at the address: the request has changed nothing."""
+    """Nobody listens at the address, or it is none: the request has changed nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +49,35 @@ class Peers:
             UnsentError: the worker does not listen.
             RetriableError: the connection ended before the answer: the request may have been carried out.
         """
-        place = urlsplit(url)
-        target = place.path + (f"?{place.query}" if place.query else "")
-        if place.scheme == "https":
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                place.hostname or "", place.port, timeout=seconds, context=self._tls or verifying_context()
-            )
-        else:
-            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=seconds)
+        try:
+            place = urlsplit(url)
+            target = place.path + (f"?{place.query}" if place.query else "")
+            connection = self._connection(place, seconds)
+        except (ValueError, http.client.InvalidURL) as error:
+            raise UnsentError(f"A worker of the group advertises an address that is none: {error}") from None
         try:
             connection.connect()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a ValueError: a name that can be none of a host
             connection.close()
             raise UnsentError(f"{_reason(error)} by {place.scheme}://{place.netloc}/") from error
         try:
             connection.request(method, target, body or None, dict(headers))
             answer = connection.getresponse()
             return Answer(answer.status, answer.getheader("Content-Type"), answer.read())
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise RetriableError(f"{_reason(error)} by {place.scheme}://{place.netloc}/") from error
         finally:
             connection.close()
+
+    def _connection(self, place: SplitResult, seconds: float) -> http.client.HTTPConnection:
+        """Raises ValueError, InvalidURL."""
+        if not place.hostname:
+            raise ValueError(f"no host in {place.geturl()[:80]!r}")
+        if place.scheme == "https":
+            return http.client.HTTPSConnection(
+                place.hostname, place.port, timeout=seconds, context=self._tls or verifying_context()
+            )
+        return http.client.HTTPConnection(place.hostname, place.port, timeout=seconds)
 
     def put_task_configs(
         self,
@@ -103,6 +111,14 @@ class Peers:
         answer = self.send("PUT", f"{leader_url}connectors/{quote(connector, safe='')}/fence", b"", headers)
         if answer.status >= 300:
             raise RestError(f"The leader could not fence zombies of {connector}: {message_of(answer)}", answer.status)
+
+
+def address_of(url: str) -> str:
+    """Return the host and port of a worker's address, empty where it has none that can be read."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
 
 
 def message_of(answer: Answer) -> str:

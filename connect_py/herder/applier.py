@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
-from urllib.parse import urlsplit
 
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
 from connect_py.api.storage import (
@@ -37,7 +36,7 @@ from connect_py.config.worker import WorkerConfig
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConfigError, ConnectError, RestError
 from connect_py.group.membership import Share
-from connect_py.group.peers import Peers
+from connect_py.group.peers import Peers, address_of
 from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol, TaskId
 from connect_py.herder import session_key
 from connect_py.herder.assignment import Assignment
@@ -420,7 +419,7 @@ class Applier:
         """Say of work that waits for a worker that is gone that nobody runs it; under Connect it shows RUNNING until it is given away."""
         for item, url in given.waiting.items():
             known = self.statuses.task(*item) if isinstance(item, TaskId) else self.statuses.connector(item)
-            if known is None or known.state not in _LIVING or known.worker_id != urlsplit(url).netloc:
+            if known is None or known.state not in _LIVING or known.worker_id != address_of(url):
                 continue
             seconds = given.delay_ms / 1000
             trace = f"The worker {known.worker_id} is gone. Its work goes to another one in {seconds:g} s, unless it comes back.\n"

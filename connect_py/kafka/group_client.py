@@ -287,6 +287,7 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         self._second = second
         self._second_coordinator: Any = None
         self._joined: Joined | None = None
+        self._leader = ""
 
     @property
     def is_member(self) -> bool:
@@ -386,6 +387,12 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
     def group_protocols(self) -> list[tuple[str, bytes]]:
         return list(self._handler.offers())
 
+    def _process_join_group_response(self, response: Any, send_time: float) -> Any:
+        """The answer alone says who leads."""
+        processed = super()._process_join_group_response(response, send_time)
+        self._leader = response.leader
+        return processed
+
     def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> dict[str, bytes]:
         offered = {member.member_id: _bytes(member.metadata) for member in members}
         return dict(self._handler.assign(leader_id, self._generation.generation_id, protocol, offered))
@@ -394,7 +401,7 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         """The lease of what runs begins with a heartbeat that was sent after the round."""
         self.timed.begin_quick()
         await self._do_heartbeat()
-        self._joined = Joined(generation, member_id, protocol, _bytes(member_assignment_bytes))
+        self._joined = Joined(generation, member_id, protocol, _bytes(member_assignment_bytes), self._leader)
 
 
 async def _outcome(ended: Any) -> Any:

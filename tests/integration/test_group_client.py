@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kafka.admin import KafkaAdminClient
 
+from connect_py.api.group import Joined
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.process import free_port
 from connect_py.errors import ConfigError, RetriableError
@@ -61,11 +62,15 @@ def make(kafka: Kafka, tag: str) -> Iterator[Make]:
 
 
 def join(client: KafkaGroupClient, seconds: float = 60) -> bytes:
+    return joined(client, seconds).assignment
+
+
+def joined(client: KafkaGroupClient, seconds: float = 60) -> Joined:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        joined = client.join(0.2)
-        if joined is not None:
-            return joined.assignment
+        found = client.join(0.2)
+        if found is not None:
+            return found
     raise AssertionError("no round")
 
 
@@ -90,6 +95,17 @@ def test_members_join_and_learn_by_their_heartbeats_of_those_who_come_and_go(mak
     assert second.heard == float("-inf")
     eventually(lambda: first.serve() or first.needs_join, "news")
     assert join(first) == b"a"
+
+
+def test_members_learn_who_leads_them(make: Make) -> None:
+    first, second = make("a"), make("b")
+    alone = joined(first)
+    assert alone.leader == alone.member_id
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(joined, second)
+        eventually(lambda: first.serve() or first.needs_join, "news")
+        assert joined(first).leader == alone.member_id
+        assert other.result().leader == alone.member_id != other.result().member_id
 
 
 def test_a_member_that_waits_for_others_shows_the_group_that_it_lives(make: Make) -> None:

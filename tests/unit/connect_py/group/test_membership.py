@@ -113,7 +113,10 @@ class Broker:
         self.is_closed = True
 
     def give(self, generation: int, assignment: GroupAssignment, behind: bytes = b"") -> None:
-        self.joined.append(Joined(generation, "me", "sessioned", encode_assignment(assignment, SESSIONED) + behind))
+        self.send(generation, encode_assignment(assignment, SESSIONED) + behind)
+
+    def send(self, generation: int, assignment: bytes) -> None:
+        self.joined.append(Joined(generation, "me", "sessioned", assignment, "you"))
         self.rejoin()
 
 
@@ -155,7 +158,7 @@ class Herder:
 
 
 class Member:
-    def __init__(self, timings: GroupTimings = TIMINGS, *, hands_over: bool = True) -> None:
+    def __init__(self, timings: GroupTimings = TIMINGS, *, hands_over: bool = True, unreadable_seconds: float = 15.0) -> None:
         self.broker, self.second, self.herder, self.clock = Broker(), Broker(), Herder(), Clock()
         clients = iter((self.broker, self.second))
         self.membership = Membership(
@@ -167,6 +170,7 @@ class Member:
             client_id="connect-me:1",
             details=WorkerDetails(version="1"),
             hands_over=hands_over,
+            unreadable_seconds=unreadable_seconds,
             clock=self.clock,
         )
 
@@ -371,6 +375,49 @@ def test_a_leader_computes_the_assignments_of_all_and_knows_the_owners(member: M
     assert len(sent["me"]) > len(encode_assignment(given["me"], SESSIONED)), "one of ours learns that its leader is"
     eventually(lambda: member.membership.is_leader, "leadership")
     eventually(lambda: member.membership.owner_url("b") == "http://java:1/", "owner")
+
+
+@pytest.mark.parametrize("offered", [b"", b"\xff\xff", b"\x00\x02\x7f\xff", b"no worker at all"])
+@pytest.mark.parametrize("protocol", list(GroupProtocol))
+def test_a_member_that_says_nothing_that_can_be_read_gets_nothing_and_holds_nobody_up(
+    member: Member, caplog: pytest.LogCaptureFixture, protocol: GroupProtocol, offered: bytes
+) -> None:
+    member.herder.config = ClusterConfig(offset=5, connectors={"a": {}, "b": {}})
+    member.start()
+    eventually(lambda: member.broker.has_handler, "connection")
+    mine = dict(member.broker.handler.offers())[str(protocol)]
+    sent = member.broker.handler.assign("me", 1, str(protocol), {"me": mine, "rogue-1": offered})
+    given = {name: decode_assignment(data) for name, data in sent.items()}
+    assert given["me"].assigned == Allocation(("a", "b"))
+    assert given["rogue-1"] == GroupAssignment(0, "me", "http://me:1/", 5)
+    assert "The member rogue-1 of the group has sent a state that cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("assignment", [b"", b"\x00\x02\x00\x00\x00", b"\xff" * 40, b"no assignment at all"])
+def test_an_assignment_that_cannot_be_read_stops_nothing_and_names_its_leader(
+    member: Member, caplog: pytest.LogCaptureFixture, assignment: bytes
+) -> None:
+    member.broker.give(1, assigned("c"))
+    member.start()
+    member.runs("c")
+    member.broker.send(2, assignment)
+    eventually(lambda: "The group's leader, the member you, has sent an assignment that cannot be read" in caplog.text, "the error")
+    assert member.herder.revoked == [] and member.herder.abandoned == 0 and member.membership.owns_connector("c")
+    assert not member.membership.await_settled(0.01), "requests wait for a leader that can be understood"
+    member.broker.give(3, assigned(C0))
+    member.runs("c", C0)
+    assert "turn of the group's membership failed" not in caplog.text
+
+
+def test_a_leader_that_cannot_be_understood_is_asked_again(member: Member, caplog: pytest.LogCaptureFixture) -> None:
+    member = Member(unreadable_seconds=0.05)
+    member.broker.send(1, b"")
+    member.start()
+    eventually(lambda: "has sent an assignment that cannot be read" in caplog.text, "the error")
+    eventually(lambda: member.broker.needs_join, "another round")
+    member.broker.give(2, assigned("c"))
+    member.runs("c")
+    member.membership.end()
 
 
 def test_leadership_is_kept_while_a_round_is_under_way(member: Member) -> None:

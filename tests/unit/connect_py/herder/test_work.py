@@ -13,8 +13,9 @@ from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
 from connect_py.api.storage import TargetState
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConflictError, RestError, RetriableError
+from connect_py.group.membership import Share
 from connect_py.group.peers import Peers
-from connect_py.group.protocol import Allocation, TaskId
+from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol, TaskId
 from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.modes import DistributedHerder
@@ -632,3 +633,28 @@ def test_the_log_has_the_lines_for_which_scripts_wait(make_work: Callable[..., W
         f"{prefix}Finished starting connectors and tasks",
     ]
     assert work.state() is None
+
+
+def test_what_a_leader_that_nobody_knows_assigns_in_addition_is_not_started_nor_reported(work: Work) -> None:
+    """A leader may name what does not exist, or a worker that is gone with an address that is none."""
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    unknown = ("nobody", TaskId("nobody", 0), TaskId("c", 7), TaskId("c", -5))
+    share = Share(
+        GroupProtocol.SESSIONED,
+        work.rounds.generation,
+        "me",
+        "me",
+        "http://[/",
+        work.configs.snapshot().offset,
+        Allocation.of(["c", TaskId("c", 0), *unknown]),
+        1000,
+        {"c": "http://[/", TaskId("c", 7): "http://[/"},
+    )
+    carried_out: list[bool] = []
+    work.applier.after_rounds(lambda: carried_out.append(True))
+    work.applier.carry_out(share, GroupAssignment(0, "me", "http://[/", share.config_offset, share.work))
+    eventually(lambda: carried_out, "the end of the round", 10, 0.01)
+    assert (work.state(), work.tasks(), work.statuses.connectors()) == ("RUNNING", ["RUNNING"], ["c"])
+    assert work.applier.revoke(Allocation.of(unknown)).wait(10)
+    assert (work.tasks(), work.statuses.connectors()) == (["RUNNING"], ["c"])
