@@ -74,9 +74,7 @@ class Peers:
         if not place.hostname:
             raise ValueError(f"no host in {place.geturl()[:80]!r}")
         if place.scheme == "https":
-            return http.client.HTTPSConnection(
-                place.hostname, place.port, timeout=seconds, context=self._tls or verifying_context()
-            )
+            return http.client.HTTPSConnection(place.hostname, place.port, timeout=seconds, context=self._tls or verifying_context())
         return http.client.HTTPConnection(place.hostname, place.port, timeout=seconds)
 
     def put_task_configs(
