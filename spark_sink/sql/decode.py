@@ -7,8 +7,14 @@ at it).
 
 The position of a change in its source is a text whose order is the source's: groups of digits of fixed width, joined by points. The epoch
 comes first (an operator raises it when a source was restored and its positions start over), then the connector's own position, and at the
-end 0 for rows of a snapshot and 1 for changes, so that of two events at one position the change wins. PostgreSQL's event LSNs interleave
-between transactions, so the commit's LSN precedes them (`source.sequence`).
+end 0 for rows of a snapshot and 1 for changes, so that of two events at one position the change wins.
+
+PostgreSQL's event LSNs interleave between transactions. `source.sequence` has the end of the transaction that was committed before (null
+for the first one of a stream, and for a snapshot) and the event's LSN. The higher of them comes first, then the event's LSN. Between
+transactions that is the order of commits: events of the earlier one lie below its end, and the first number of the later one does not. Rows
+of a snapshot have its LSN and then zero. So they are later than all that was committed before it, and earlier than events beyond it and
+than transactions that followed a commit beyond it. Only the first transaction to commit after a snapshot can be taken for one before it,
+for rows that it had written by then. Not even that one if the snapshot's LSN is the end of the last commit, as it is in blocking snapshots.
 """
 
 from __future__ import annotations
@@ -77,9 +83,12 @@ def position_sql(schema: RecordSchema, operation: str, config: SinkConfig) -> st
         parts += [_padded(of["event_serial_no"])] if "event_serial_no" in of else []
     elif "lsn" in of:
         sequence = f"from_json({of['sequence']}, 'array<string>')" if "sequence" in of else "CAST(NULL AS array<string>)"
-        parts = [_padded(f"get({sequence}, 0)"), _padded(f"coalesce(get({sequence}, 1), {of['lsn']})")]
+        before, lsn = _padded(f"get({sequence}, 0)"), _padded(f"coalesce(get({sequence}, 1), {of['lsn']})")
+        parts = [f"greatest({before}, {lsn})", f"IF({operation} = 'r', {_padded('NULL')}, {lsn})"]
     elif "scn" in of:
-        parts = [_padded(of[name]) for name in ("commit_scn", "scn", "ssn") if name in of]
+        # rows of a snapshot have no SCN of a commit: they are of all that was committed up to their own
+        parts = [_padded(f"coalesce({of['commit_scn']}, {of['scn']})")] if "commit_scn" in of else []
+        parts += [_padded(of[name]) for name in ("scn", "ssn") if name in of]
     elif "ord" in of:
         parts = [_padded("CAST(CAST(v.`source`.`ts_ms` AS BIGINT) div 1000 AS STRING)"), _padded(of["ord"], 10)]
     elif of:

@@ -49,9 +49,9 @@ HISTORY = [
     positioned("r", 1, "a", 0, 90),
     positioned("c", 2, "x", 100, 110),
     positioned("u", 1, "b", 9999, 10000),
-    positioned("d", 2, None, 10000, 9000),
-    positioned("u", 1, "c", 10000, 20000),
-    positioned("c", 3, "y", 10000, 20001),
+    positioned("d", 2, None, 10010, 9000),
+    positioned("u", 1, "c", 10010, 20000),
+    positioned("c", 3, "y", 10010, 20001),
 ]
 
 
@@ -96,6 +96,35 @@ def test_a_column_can_decide_and_ties_and_deletes_go_by_the_log(lake: Lake) -> N
     lake.produce(topic, [positioned("u", 1, "older", 1, 1, 19)])
     lake.drain(task)
     assert rows(lake) == {1: "new", 2: "tie"}
+
+
+def test_a_new_snapshot_wins_over_what_was_streamed_before_it_and_over_nothing_else(lake: Lake) -> None:
+    """At 500 a snapshot is taken, blocking or by a connector with a new slot, after the changes of keys 1 and 5 were missed."""
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic, tables_ordering="source"))
+    before = [
+        positioned("u", 1, "streamed", 200, 210),
+        positioned("d", 5, None, 210, 220),
+        positioned("u", 2, "by a transaction that was open at 500", 510, 430),
+        positioned("u", 3, "after 500", 490, 505),
+        positioned("u", 4, "the first of another slot", None, 600),
+    ]
+    lake.produce(topic, before)
+    lake.drain(task)
+    lake.produce(topic, [positioned("r", key, "snapshot", None, 500) for key in range(1, 6)])
+    lake.produce(topic, [positioned("u", 1, "repeated", 200, 210), positioned("r", 6, "blocking", 500, 500)])
+    lake.drain(task)
+    assert rows(lake) == {
+        1: "snapshot",
+        2: "by a transaction that was open at 500",
+        3: "after 500",
+        4: "the first of another slot",
+        5: "snapshot",
+        6: "blocking",
+    }
+    lake.produce(topic, [positioned("u", 6, "open while it was read", 500, 400), positioned("u", 5, "the first of a slot", None, 505)])
+    lake.drain(task)
+    assert (rows(lake)[5], rows(lake)[6]) == ("the first of a slot", "open while it was read")
 
 
 #: By key, in the log's order: an operation, a value, and what the ordering column says. What is left: `LEFT`.
@@ -158,6 +187,10 @@ def test_positions_of_each_connector_are_texts_in_the_order_of_the_source(held_s
         ),
         "postgres": ({"lsn": BIGINT}, [{"lsn": None}, {"lsn": 9}, {"lsn": 10}]),
         "oracle": ({"scn": TEXT, "ssn": BIGINT}, [{"scn": "9", "ssn": 1}, {"scn": "10", "ssn": 0}]),
+        "oracle with commits": (
+            {"scn": TEXT, "ssn": BIGINT, "commit_scn": TEXT},
+            [{"scn": "8", "ssn": 1, "commit_scn": "9"}, {"scn": "10", "ssn": 0}, {"scn": "7", "ssn": 1, "commit_scn": "11"}],
+        ),
         "mongodb": (
             {"ts_ms": BIGINT, "ord": BIGINT, "collection": TEXT},
             [{"ts_ms": 1000, "ord": 9}, {"ts_ms": 1999, "ord": 10}, {"ts_ms": 2000, "ord": 1}],
