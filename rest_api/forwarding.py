@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from connect_py.errors import ConnectError, NotFoundError, RetriableError
 from connect_py.group.peers import Answer, Peers, UnsentError, message_of
 from connect_py.herder.base import Herder, MisdirectedError
-from rest_api.models import error_response
+from rest_api.models import RETRY_AFTER, error_response
 
 #: How soon a request is tried again.
 _RETRY_SECONDS = 0.1
@@ -77,7 +77,7 @@ def on_misdirected(herder: Herder, peers: Peers, wait_seconds: float) -> Callabl
         parameters = [part for part in request.url.query.split("&") if part]
         given = [part.partition("=")[2].lower() for part in parameters if part.partition("=")[0] == "forward"]
         if given and given[0] != "true":
-            return error_response(409, _CONFLICT)
+            return error_response(409, _CONFLICT, RETRY_AFTER)
         others = [part for part in parameters if part.partition("=")[0] != "forward"]
         path = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
         query = "&".join([*others, f"forward={'false' if given else 'true'}"])
@@ -121,7 +121,7 @@ def _forwarded(request: Request, peers: Peers, misdirected: MisdirectedError, ta
         last = time.monotonic() >= deadline
         if url is None:
             if last:
-                return error_response(409, str(misdirected))
+                return error_response(409, str(misdirected), RETRY_AFTER)
         else:
             try:
                 answer = peers.send(request.method, url + target, body, headers)
@@ -132,7 +132,7 @@ def _forwarded(request: Request, peers: Peers, misdirected: MisdirectedError, ta
                 if last or request.method not in _REPEATABLE:
                     return _io_error(error, misdirected)
             else:
-                if last or answer.status != 409 or not message_of(answer).startswith(_PASSING):
+                if last or not _is_passing(answer):
                     return _shown(request, answer)
         time.sleep(_RETRY_SECONDS)
 
@@ -149,4 +149,10 @@ def _shown(request: Request, answer: Answer) -> Response:
     if answer.status == 201:
         name = quote(json.loads(answer.body)["name"], safe="!$&'()*+,=:@")
         headers["location"] = f"{request.url.scheme}://{request.url.netloc}/connectors/{name}"
+    if answer.retry_after is not None or _is_passing(answer):
+        headers |= RETRY_AFTER
     return Response(answer.body, answer.status, headers)
+
+
+def _is_passing(answer: Answer) -> bool:
+    return answer.status == 409 and message_of(answer).startswith(_PASSING)

@@ -25,7 +25,7 @@ from typing_extensions import TypedDict  # before 3.12 pydantic takes no other
 from connect_py.api import doctor
 from connect_py.api.config import ConfigKey, ConfigType, ConfigValue, text_of
 from connect_py.api.storage import Status
-from connect_py.errors import ConfigError, ConnectError, RestError
+from connect_py.errors import ConfigError, ConflictError, ConnectError, RestError
 from connect_py.herder import base
 from connect_py.log.redact import bounded, scrub
 
@@ -339,9 +339,13 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
     return Response(orjson.dumps(content), status, {**(headers or {}), "content-type": "application/json"})
 
 
-def error_response(status: int, message: str) -> Response:
+#: Of a refusal of a moment: the same request may succeed after a second.
+RETRY_AFTER = {"retry-after": "1"}
+
+
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return the answer of a resource that refuses."""
-    return json_response(Error(status, message), status)
+    return json_response(Error(status, message), status, headers)
 
 
 def container_error(status: int) -> Response:
@@ -353,7 +357,7 @@ def on_connect_error(request: Request, error: Exception) -> Response:
     """Return the answer to an error that this project raised on purpose: RestError knows its status, an invalid configuration is 400, the
     rest 500."""
     status = error.status if isinstance(error, RestError) else 400 if isinstance(error, ConfigError) else 500
-    return error_response(status, bounded(scrub(str(error))))
+    return error_response(status, bounded(scrub(str(error))), RETRY_AFTER if isinstance(error, ConflictError) else None)
 
 
 CONNECT_ERRORS: type[Exception] = ConnectError

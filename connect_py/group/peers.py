@@ -25,11 +25,12 @@ class UnsentError(RetriableError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What another worker answered."""
+    """What another worker answered; `retry_after` is the header of that name."""
 
     status: int
     content_type: str | None
     body: bytes
+    retry_after: str | None = None
 
 
 class Peers:
@@ -63,7 +64,7 @@ class Peers:
         try:
             connection.request(method, target, body or None, dict(headers))
             answer = connection.getresponse()
-            return Answer(answer.status, answer.getheader("Content-Type"), answer.read())
+            return Answer(answer.status, answer.getheader("Content-Type"), answer.read(), answer.getheader("Retry-After"))
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise RetriableError(f"{_reason(error)} by {place.scheme}://{place.netloc}/") from error
         finally:
