@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -45,7 +46,7 @@ from connect_py.herder.offsets import GroupAdmin
 from connect_py.herder.session_key import SessionKeySettings
 from connect_py.herder.shutdown import ShutdownSequence
 from connect_py.herder.signals import Notifications
-from connect_py.herder.thread import HerderThread
+from connect_py.herder.thread import HerderThread, instant
 from connect_py.host.connectors import CONNECTOR_STOP_SECONDS, ConnectorHost, TaskConfigs
 from connect_py.host.facts import FACTS_PROCESS, FactsHost
 from connect_py.host.process import Event, Launcher, TaskProcess
@@ -421,8 +422,11 @@ class Applier:
             known = self.statuses.task(*item) if isinstance(item, TaskId) else self.statuses.connector(item)
             if known is None or known.state not in _LIVING or known.worker_id != address_of(url):
                 continue
-            seconds = given.delay_ms / 1000
-            trace = f"The worker {known.worker_id} is gone. Its work goes to another one in {seconds:g} s, unless it comes back.\n"
+            seconds, noticed = given.delay_ms / 1000, time.time()
+            trace = (
+                f"The worker {known.worker_id} is gone. The group has been without it since {instant(noticed)}. "
+                f"Its work goes to another one at {instant(noticed + seconds)}, which is {seconds:g} s later, unless it comes back.\n"
+            )
             status = Status("UNASSIGNED", known.worker_id, given.generation, trace, known.version)
             if isinstance(item, TaskId):
                 self.statuses.put_task(*item, status, safe=True)

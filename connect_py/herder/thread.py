@@ -96,11 +96,11 @@ class HerderThread:
         """Return what the thread is doing, or did last, as Connect says it (`util/Stage.java`); empty before it has done anything."""
         doing, done = self._doing, self._done
         if doing is not None:
-            return f"The worker is currently {doing[0]}, which began at {_instant(doing[1])}."
+            return f"The worker is currently {doing[0]}, which began at {instant(doing[1])}."
         if done is not None:
             return (
-                f"The last operation the worker completed was {done[0]}, which began at {_instant(done[1])} and completed at "
-                f"{_instant(done[2])}."
+                f"The last operation the worker completed was {done[0]}, which began at {instant(done[1])} and completed at "
+                f"{instant(done[2])}."
             )
         return ""
 
@@ -124,6 +124,6 @@ class HerderThread:
             self._doing, self._done = None, (doing, began, time.time())
 
 
-def _instant(seconds: float) -> str:
-    """ISO 8601 in UTC with milliseconds, as `Instant.toString` gives it."""
+def instant(seconds: float) -> str:
+    """Return seconds since 1970 as ISO 8601 in UTC with milliseconds, as `Instant.toString` gives it."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -66,10 +66,21 @@ def test_a_leader_that_another_has_fenced_cannot_write_until_it_claims_again(mak
     assert second.snapshot().connectors["c"]["by"] == "first again"
 
 
-def test_target_states_need_no_claim(make: Make) -> None:
+def test_target_states_and_levels_of_loggers_need_no_claim(make: Make, kafka: Kafka, tag: str) -> None:
     store = make()
     store.put_target_state("c", TargetState.PAUSED)
     assert store.snapshot().target_states["c"] is TargetState.PAUSED
+    store.put_logger_level("tests.levels", "DEBUG")
+    assert [message.key() for message in kafka.read(f"{tag}-configs")] == [b"target-state-c", b"logger-cluster-tests.levels"]
+
+
+def test_tasks_are_written_in_one_transaction_and_their_commit_in_the_next(make: Make, kafka: Kafka, tag: str) -> None:
+    """As a Java leader writes them: a reader of committed records never sees a commit before all of its tasks."""
+    store = make()
+    store.claim()
+    store.put_task_configs("c", [{"a": "0"}, {"a": "1"}])
+    written = [(message.offset(), message.key()) for message in kafka.read(f"{tag}-configs")]
+    assert written == [(0, b"task-c-0"), (1, b"task-c-1"), (3, b"commit-c")], "offset 2 is the end of the first transaction"
 
 
 def test_the_offset_counts_records_and_not_the_ends_of_transactions(make: Make) -> None:

@@ -1,5 +1,6 @@
 """What the configuration topic's records add up to, in any order that a topic can have them in."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -166,6 +167,26 @@ def test_a_record_that_means_nothing_changes_nothing(key: bytes | None, value: b
         folded.apply(key, value, 3)
     after = folded.snapshot()
     assert {**vars(after), "offset": 0} == {**vars(before), "offset": 0}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "offset"),
+    [
+        (b"connector-c", b"no JSON", 1),
+        (b"nobody-knows-it", b"no JSON", 1),
+        (b"nobody-knows-it", b"{}", 8),
+        (b"connector-c", b"[]", 8),
+        (b"connector-c", b'{"properties":7}', 8),
+        (b"connector-c", None, 8),
+    ],
+)
+def test_of_records_that_mean_nothing_those_that_are_json_move_the_offset(key: bytes, value: bytes | None, offset: int) -> None:
+    """As in a Java worker: two that count otherwise never agree on a configuration, and have rebalances for ever."""
+    folded = ConfigFold()
+    folded.apply(*connector_record("c", CONFIG), 0)
+    with contextlib.suppress(DataError):
+        folded.apply(key, value, 7)
+    assert folded.snapshot().offset == offset
 
 
 names = st.sampled_from(["a", "b", "a-1", "task-0", "connector-"])

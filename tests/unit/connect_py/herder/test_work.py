@@ -1,5 +1,7 @@
 """What a herder does between its stores and its connectors: scripted connectors and tasks, stores in memory."""
 
+import datetime
+import re
 import sys
 import textwrap
 import threading
@@ -10,17 +12,18 @@ from typing import Any, ClassVar
 import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
-from connect_py.api.storage import TargetState
+from connect_py.api.storage import Status, TargetState
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConflictError, RestError, RetriableError
 from connect_py.group.membership import Share
 from connect_py.group.peers import Peers
-from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol, TaskId
+from connect_py.group.protocol import NO_ERROR, Allocation, GroupAssignment, GroupProtocol, TaskId
 from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
+from connect_py.herder.base import MisdirectedError
 from connect_py.herder.modes import DistributedHerder
 from connect_py.herder.thread import HerderThread
-from connect_py.plugins.registry import Plugins
+from connect_py.plugins.registry import Plugins, discover
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
 
@@ -108,6 +111,19 @@ class Configs(MemoryConfigStore):
         super().put_task_configs(connector, configs)
 
 
+class Statuses(MemoryStatusStore):
+    """Are written when a test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_flushing, self.may_flush = threading.Event(), threading.Event()
+        self.may_flush.set()
+
+    def flush(self, timeout: float) -> None:
+        self.is_flushing.set()
+        assert self.may_flush.wait(10)
+
+
 class Hurried(HerderThread):
     """Does what waits for its time as soon as it is asked to, and then not again."""
 
@@ -147,11 +163,17 @@ class Leader(Peers):
 
 
 class Rounds(SoleWorker):
-    """Notes for what rounds of the group are asked."""
+    """Notes for what rounds of the group are asked; a test says when one is under way."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.settled, self.is_waited_for = threading.Event(), threading.Event()
+        self.settled.set()
+
+    def await_settled(self, seconds: float) -> bool:
+        self.is_waited_for.set()
+        return self.settled.wait(seconds)
 
     def rejoin(self) -> None:
         self.asked.append("rejoin")
@@ -164,7 +186,7 @@ class Rounds(SoleWorker):
 class Work:
     def __init__(self, tmp_path: Path, modify_seconds: float | None = None, stop_seconds: float = 5.0, **properties: str) -> None:
         self.script = Scripted.script = Script()
-        self.configs, self.statuses, self.offsets = Configs(), MemoryStatusStore(), MemoryOffsetStore()
+        self.configs, self.statuses, self.offsets = Configs(), Statuses(), MemoryOffsetStore()
         json = "org.apache.kafka.connect.json.JsonConverter"
         worker = WorkerConfig.parse(
             {
@@ -185,7 +207,7 @@ class Work:
         self.thread, self.leader = Hurried(), Leader(self.configs)
         self.applier = applier = Applier(
             worker,
-            Plugins({CLASS: Scripted}),
+            Plugins({**discover(), CLASS: Scripted}),
             self.configs,
             self.statuses,
             self.offsets,
@@ -658,3 +680,139 @@ def test_what_a_leader_that_nobody_knows_assigns_in_addition_is_not_started_nor_
     assert (work.state(), work.tasks(), work.statuses.connectors()) == ("RUNNING", ["RUNNING"], ["c"])
     assert work.applier.revoke(Allocation.of(unknown)).wait(10)
     assert (work.tasks(), work.statuses.connectors()) == (["RUNNING"], ["c"])
+
+
+def carry_out(work: Work, **share: Any) -> None:
+    """Have the worker act on a round of its group."""
+    offset = work.configs.snapshot().offset
+    given = Share(GroupProtocol.SESSIONED, SoleWorker.generation, config_offset=offset, **share)
+    work.applier.carry_out(given, GroupAssignment(NO_ERROR, "", "", offset))
+    work.thread.call(lambda: None)
+
+
+def test_the_status_of_lost_work_names_the_worker_and_says_since_when_and_until_when_it_is_gone(work: Work) -> None:
+    """A Java leader leaves it RUNNING on a worker that is gone."""
+    work.script.divide = lambda connector, count: [{}, {}]
+    work.put(tasks_max="2")
+    work.await_tasks("RUNNING", "RUNNING")
+    work.statuses.put_connector("c", Status("RUNNING", "gone:8083", 0, None, "1"))
+    work.statuses.put_task("c", 0, Status("RUNNING", "gone:8083", 0, None, "1"))
+    work.statuses.put_task("c", 1, Status("RUNNING", "other:8083", 0, None, "1"))
+    before = datetime.datetime.now(datetime.UTC)
+    waiting = dict.fromkeys(("c", TaskId("c", 0), TaskId("c", 1)), "http://gone:8083/")
+    carry_out(work, delay_ms=300_000, waiting=waiting)
+    lost = [work.statuses.connector("c"), work.statuses.task("c", 0)]
+    found = set()
+    for status in lost:
+        assert status is not None
+        assert (status.state, status.worker_id) == ("UNASSIGNED", "gone:8083")
+        said = re.fullmatch(
+            r"The worker gone:8083 is gone\. The group has been without it since (\S+Z)\. Its work goes to another one at (\S+Z), which is "
+            r"300 s later, unless it comes back\.\n",
+            status.trace or "",
+        )
+        assert said is not None, status.trace
+        since, until = (datetime.datetime.fromisoformat(text) for text in said.groups())
+        assert before - datetime.timedelta(milliseconds=1) <= since <= datetime.datetime.now(datetime.UTC)
+        assert (until - since).total_seconds() == 300
+        found.add(status.trace)
+    kept = work.statuses.task("c", 1)
+    assert kept is not None and kept.state == "RUNNING", "another worker has it"
+    carry_out(work, delay_ms=100_000, waiting=waiting)
+    later = [work.statuses.connector("c"), work.statuses.task("c", 0)]
+    assert {status.trace for status in later if status is not None} == found, "as it was said first"
+
+
+def test_a_request_waits_for_the_end_of_a_round(work: Work) -> None:
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.rounds.settled.clear()
+    work.rounds.is_waited_for.clear()
+    asked = threading.Thread(target=lambda: work.herder.restart_task("c", 0))
+    asked.start()
+    assert work.rounds.is_waited_for.wait(10)
+    assert asked.is_alive()
+    work.rounds.settled.set()
+    asked.join(10)
+    assert not asked.is_alive()
+    work.await_tasks("RUNNING")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda herder: herder.restart_connector("c"),
+        lambda herder: herder.restart("c", include_tasks=True, only_failed=True),
+        lambda herder: herder.restart_task("c", 0),
+        lambda herder: herder.alter_offsets("c", []),
+        lambda herder: herder.reset_offsets("c"),
+    ],
+    ids=["connector", "connector and tasks", "task", "PATCH offsets", "DELETE offsets"],
+)
+def test_a_round_that_lasts_longer_than_a_request_waits_is_a_conflict_with_the_references_text(
+    make_work: Callable[..., Work], ask: Callable[[DistributedHerder], object]
+) -> None:
+    work = make_work(**{"rest.conflict.wait.ms": "50"})
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.rounds.settled.clear()
+    with pytest.raises(ConflictError) as refused:
+        ask(work.herder)
+    assert str(refused.value) == (
+        "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
+    )
+
+
+def test_reads_and_health_are_answered_while_a_round_lasts(work: Work) -> None:
+    """Java's worker answers some of them 500; of health neither asks whether the worker is in its group."""
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.rounds.settled.clear()
+    work.rounds.is_waited_for.clear()
+    herder = work.herder
+    assert herder.health().status == "healthy"
+    assert herder.connectors() == ["c"]
+    assert herder.connector_info("c").config["v"] == "1"
+    assert len(herder.task_infos("c")) == 1
+    assert herder.connector_status("c").connector.state == "RUNNING"
+    assert list(herder.offsets("c")) == []
+    assert not work.rounds.is_waited_for.is_set()
+
+
+def test_variables_of_task_configurations_reach_the_leader_as_they_are_written(make_work: Callable[..., Work], tmp_path: Path) -> None:
+    """Their values are nobody's but the worker's that runs the task: the leader writes what it gets into a topic."""
+    (tmp_path / "v").write_text("the value")
+    provider = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+    work = make_work(**{"config.providers": "dir", "config.providers.dir.class": provider})
+    work.rounds.is_leader = False
+    variable = f"${{dir:{tmp_path}:v}}"
+    work.put(v=variable)
+    eventually(lambda: len(work.configs.stored) == 1, "task configurations", 10, 0.01)
+    assert work.script.instances[0].config["v"] == "the value"
+    assert work.configs.stored == [[variable]]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_configuration_is_validated_where_it_arrives_and_by_the_leader_again(work: Work, leads: bool) -> None:
+    work.rounds.is_leader = leads
+    with pytest.raises(BadRequestError, match="Invalid value nine"):
+        work.herder.put_connector("c", {"connector.class": CLASS, "tasks.max": "nine"}, may_replace=True)
+    if not leads:
+        with pytest.raises(MisdirectedError):
+            work.herder.put_connector("c", {"connector.class": CLASS}, may_replace=True)
+    assert work.configs.snapshot().connectors == {}
+
+
+def test_statuses_of_revoked_work_are_written_before_the_worker_joins_again(work: Work) -> None:
+    """Its next owner reports after that."""
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.statuses.may_flush.clear()
+    done = work.applier.revoke(Allocation(("c",), (TaskId("c", 0),)))
+    assert work.statuses.is_flushing.wait(10)
+    try:
+        assert work.state() == "UNASSIGNED"
+        assert not done.is_set()
+    finally:
+        work.statuses.may_flush.set()
+    assert done.wait(10)
