@@ -81,6 +81,11 @@ class GroupClient(Protocol):
         """Return what rounds and heartbeats cost, by the names of ``connect-coordinator-metrics``; any thread may ask."""
         ...
 
+    def traffic(self) -> Mapping[str, Mapping[str, float]]:
+        """Return what goes over the connections: by the names of ``connect-metrics`` for the key "", and by those of
+        ``connect-node-metrics`` for each node; any thread may ask."""
+        ...
+
     def rejoin(self) -> None:
         """Have a round of the group; any thread may ask."""
         ...

@@ -373,6 +373,10 @@ class Membership:
             "last-rebalance-seconds-ago": int(rounds.seconds_ago) if rounds.completed else -1,
         }
 
+    def traffic(self) -> Mapping[str, Mapping[str, MetricValue]]:
+        """Return figures of ``connect-metrics``, and of ``connect-node-metrics`` by node."""
+        return {} if self._client is None else self._client.traffic()
+
     # -- life
 
     def start(self, work: Work) -> None:

@@ -206,7 +206,7 @@ class Applier:
         self.peers = peers or Peers()
         self._incarnations = 0
         self._publications: dict[str, object] = {}
-        self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination, self._runs_elsewhere)
+        self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination, self._runs_elsewhere, assignment.traffic)
         self.notifications = Notifications()
         self.recent_lines = RecentLines()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)

@@ -81,6 +81,10 @@ class Assignment(Protocol):
         """Return figures of ``connect-coordinator-metrics``; none for a worker without a group."""
         ...
 
+    def traffic(self) -> Mapping[str, Mapping[str, MetricValue]]:
+        """Return figures of the group's client, as `connect_py.api.group.GroupClient.traffic`; none for a worker without a group."""
+        ...
+
     def start(self, work: Work) -> None:
         """The worker starts, and reads its stores."""
         ...
@@ -159,6 +163,10 @@ class SoleWorker:
 
     def coordination(self) -> Mapping[str, MetricValue]:
         """None: there is no coordinator."""
+        return {}
+
+    def traffic(self) -> Mapping[str, Mapping[str, MetricValue]]:
+        """None: there is no client."""
         return {}
 
     def start(self, work: Work) -> None:

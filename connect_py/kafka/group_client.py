@@ -106,13 +106,15 @@ class KafkaGroupClient:
         self._clock = clock
         self._client: Any = None
         self._coordinator: GroupCoordinator | None = None
+        self._counts = Metrics()
 
     def connect(self, handler: GroupHandler, seconds: float) -> None:
         """Find the brokers. Raises ConfigError, RetriableError."""
         _quiet()
         deadline = time.monotonic() + seconds
         while True:
-            client = KafkaNetClient(**self._settings)
+            counts = Metrics()
+            client = KafkaNetClient(**self._settings, metrics=counts, metric_group_prefix="connect")
             _hear_last_words(client._manager)
             problems = _watch_connections(client._manager)
             client._net.start()
@@ -135,13 +137,14 @@ class KafkaGroupClient:
         del client._manager.get_connection  # the library's own again
         second = KafkaConnectionManager(client._net, **self._settings)
         _hear_last_words(second)
-        self._client = client
+        self._client, self._counts = client, counts
         self._coordinator = GroupCoordinator(
             client,
             handler,
             self._clock,
             second,
             group_id=self._group,
+            metrics=counts,
             api_version=client._manager.broker_version,
             **self._timings,
         )
@@ -159,6 +162,19 @@ class KafkaGroupClient:
     def figures(self) -> Mapping[str, float]:
         """Return what rounds and heartbeats cost (`ConsumerCoordinatorMetrics.java`, `HeartbeatMetricsManager.java`)."""
         return {} if self._coordinator is None else self._coordinator.figures()
+
+    def traffic(self) -> Mapping[str, Mapping[str, float]]:
+        """Return what goes over the connections (`Selector.java`), by node; the text "" is all of them. Rates are over 30 to 60 s.
+
+        Without heartbeats during rounds, which have connections of their own, and without logins: the library does not count these.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for name, metric in list(self._counts.metrics.items()):
+            group, _, node = name.group.partition(".")
+            # the first is about all nodes, and connections to servers whose number is not known yet are to nodes of these names
+            if group == "connect-metrics" or (group == "connect-node-metrics" and not node.startswith("node-bootstrap")):
+                found.setdefault(node, {})[name.name] = float(metric.value())
+        return found
 
     def rejoin(self) -> None:
         """Have a round of the group."""
@@ -275,9 +291,11 @@ def group_rights(
 class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types
     """The library's coordinator with Connect's protocol type. Its thread calls all but what `KafkaGroupClient` calls."""
 
-    def __init__(self, client: Any, handler: GroupHandler, clock: Callable[[], float], second: Any, **settings: Any) -> None:
-        self._figures = Metrics()
-        super().__init__(client, metrics=self._figures, metric_group_prefix="connect", **settings)
+    def __init__(
+        self, client: Any, handler: GroupHandler, clock: Callable[[], float], second: Any, metrics: Metrics, **settings: Any
+    ) -> None:
+        self._figures = metrics
+        super().__init__(client, metrics=metrics, metric_group_prefix="connect", **settings)
         for what in ("heartbeat", "join", "sync"):
             total = self._figures.metric_name(f"{what}-total", "connect-coordinator-metrics", "How many there were.")
             self._figures.sensor(f"{what}-latency").add(total, _Number())
@@ -296,7 +314,11 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
 
     def figures(self) -> dict[str, float]:
         """See `GroupClient.figures`. The library counts; its time since the last heartbeat is by two different clocks."""
-        found = {name.name: float(metric.value()) for name, metric in self._figures.metrics.items() if name.group.startswith("connect-")}
+        found = {
+            name.name: float(metric.value())
+            for name, metric in list(self._figures.metrics.items())
+            if name.group == "connect-coordinator-metrics"
+        }
         return found | {"last-heartbeat-seconds-ago": time.monotonic() - self.timed.last_send}
 
     def take_joined(self) -> Joined | None:

@@ -10,6 +10,9 @@ There are two families of names, made by the two usual sets of rules for the JMX
   ``kafka_connect_worker_connector_count``, ``kafka_connect_connector_status{connector,status}``; Debezium's are the same.
 
 A text is a label of a series of value 1.
+
+Newer versions of the JMX exporter, and Strimzi's metrics reporter, drop the end ``_total`` of some names and ``_info`` of others, and add
+``_info`` to texts. Where dashboards ask for such names, both are given: `_WITHOUT_END`, `_ABOUT`. The time of the start is a label, too.
 """
 
 from __future__ import annotations
@@ -26,6 +29,26 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from connect_py.api.task import MetricGroup
+
+#: Attributes whose names are given without ``-total`` too. They have no type: as a counter both would be one family.
+_WITHOUT_END = frozenset(
+    {
+        ("connect-worker-rebalance-metrics", "completed-rebalances-total"),
+        ("producer-metrics", "outgoing-byte-total"),
+        ("producer-metrics", "incoming-byte-total"),
+        ("producer-node-metrics", "outgoing-byte-total"),
+        ("producer-node-metrics", "incoming-byte-total"),
+        ("consumer-metrics", "outgoing-byte-total"),
+        ("consumer-metrics", "incoming-byte-total"),
+        ("consumer-node-metrics", "outgoing-byte-total"),
+        ("consumer-node-metrics", "incoming-byte-total"),
+    }
+)
+_NO_TYPE_ENDS = tuple(
+    {f"_{type_}_{name}".replace("-", "_").removeprefix("_connect").removesuffix("_total") for type_, name in _WITHOUT_END}
+)
+#: Groups whose texts are given as ``…_info`` too.
+_ABOUT = frozenset({"connector-metrics", "connector-task-metrics"})
 
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -84,32 +107,42 @@ def _text(groups: Iterable[MetricGroup], names: Names, is_open_metrics: bool) ->
 
 
 def _head(name: str, group: MetricGroup, is_open_metrics: bool) -> str:
-    is_counter = name.endswith("_total")
+    type_ = "counter" if name.endswith("_total") else "gauge"
+    if name.removesuffix("_total").endswith(_NO_TYPE_ENDS):
+        type_ = "unknown" if is_open_metrics else "untyped"
     # OpenMetrics names the family of a counter without the end that its samples have
-    family = name.removesuffix("_total") if is_open_metrics else name
+    family = name.removesuffix("_total") if is_open_metrics and type_ == "counter" else name
     about = _escaped(f"{group.domain}:type={group.type}")
-    return f"# HELP {family} {about}\n# TYPE {family} {'counter' if is_counter else 'gauge'}\n"
+    return f"# HELP {family} {about}\n# TYPE {family} {type_}\n"
 
 
 def _series(group: MetricGroup, names: Names) -> Iterator[_Series]:
     labels = _labels(group, names)
     own = _label_text(labels)
-    texts = {_clean(name): value for name, value in group.values.items() if isinstance(value, str)}
+    texts = {_clean(name): str(value) for name, value in group.values.items() if isinstance(value, str) or name == "start-time-ms"}
     for prefix in _prefixes(group.domain, group.type, names):
         for attribute, value in group.values.items():
             name = prefix + _clean(attribute)
             if isinstance(value, int | float):
                 yield name, own, value
+                if (group.type, attribute) in _WITHOUT_END and names is Names.KAFKA:
+                    yield name.removesuffix("_total"), own, value
             elif isinstance(value, str):
                 if group.type != "app-info":
-                    yield name, _label_text({**labels, _clean(attribute): value}), 1
+                    text = _label_text({**labels, _clean(attribute): value})
+                    yield name, text, 1
+                    if group.type in _ABOUT and names is Names.KAFKA:
+                        yield f"{name}_info", text, 1
             elif isinstance(value, Mapping):
                 for key, number in value.items():
                     yield name, _label_text({**labels, _key_label(attribute): str(key)}), _number(number)
             else:
                 yield name, own, _number(value)
         if texts and group.type in ("connector-metrics", "app-info") and names is Names.KAFKA:
-            yield prefix.rstrip("_"), _label_text({**labels, **texts}), 1
+            whole = _label_text({**labels, **texts})
+            yield prefix.rstrip("_"), whole, 1
+            if group.type == "app-info":
+                yield prefix.removesuffix("_info_"), whole, 1
 
 
 def _label_text(labels: Mapping[str, str]) -> str:
@@ -132,7 +165,7 @@ def _prefixes(domain: str, type_: str, names: Names) -> list[str]:
         return [f"{family}_{_clean(type_)}_"]
     if names is Names.STRIMZI:
         # the client's name is the beginning of its groups' names, and not repeated
-        short = type_.removesuffix("-metrics") if type_ != "app-info" else ""
+        short = type_.removesuffix("-metrics") if type_ not in ("app-info", "connect-metrics") else ""
         short = short.removeprefix("connect-" if domain == "kafka.connect" else family.removeprefix("kafka_"))
         return ["_".join(part for part in (family, _clean(short).strip("_"), "") if part) + "_"]
     short = type_.removeprefix("connect-")

@@ -162,6 +162,7 @@ class WorkerMetrics:
         rebalances: figures of the group's rebalances (`connect-worker-rebalance-metrics`), asked for at each scrape.
         coordination: the same of `connect-coordinator-metrics`.
         runs_elsewhere: whether another worker has reported that it runs a task of a connector.
+        traffic: the same of `connect-metrics`, under the name "", and of `connect-node-metrics` by node.
     """
 
     def __init__(
@@ -169,8 +170,9 @@ class WorkerMetrics:
         rebalances: Callable[[], Mapping[str, MetricValue]] = dict,
         coordination: Callable[[], Mapping[str, MetricValue]] = dict,
         runs_elsewhere: Callable[[str], bool] = lambda connector: False,
+        traffic: Callable[[], Mapping[str, Mapping[str, MetricValue]]] = dict,
     ) -> None:
-        self.rebalances, self.coordination, self._runs_elsewhere = rebalances, coordination, runs_elsewhere
+        self.rebalances, self.coordination, self._runs_elsewhere, self.traffic = rebalances, coordination, runs_elsewhere, traffic
         self._lock = threading.Lock()
         self._began_ms = int(time.time() * 1000)
         self._connectors: dict[str, str] = {}
@@ -356,6 +358,9 @@ class WorkerMetrics:
             assigned = {"assigned-connectors": len(connectors), "assigned-tasks": len(tasks), **self.coordination()}
             found.append(MetricGroup(_DOMAIN, "connect-worker-rebalance-metrics", {}, rebalances))
             found.append(MetricGroup(_DOMAIN, "connect-coordinator-metrics", {"client-id": worker_id}, assigned))
+        for node, values in self.traffic().items():
+            type_, tags = ("connect-node-metrics", {"node-id": node}) if node else ("connect-metrics", {})
+            found.append(MetricGroup(_DOMAIN, type_, {"client-id": worker_id, **tags}, values))
         for name, status in sorted(connectors.items()):
             found += _of_connector(name, status, kinds.get(name), [task for (owner, _), task in tasks.items() if owner == name])
             found += facts[name]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTaskContext
+from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import compile_java_regex
@@ -20,6 +20,7 @@ from connectors.mysql.checks import gtid_mode_off
 from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.ddl.statements import Parser, apply
 from connectors.mysql.errors import PurgedPositionError
+from connectors.mysql.figures import HistoryFigures, LogFigures, bean
 from connectors.mysql.model import Tables
 from connectors.mysql.position.offset import EventPosition, LoggedTransaction, MySqlOffset
 from connectors.mysql.position.source_info import block_schema
@@ -70,6 +71,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._snapshot_done = False
         self._must_store = False
         self._rows_wait_until = 0.0
+        self._log_figures, self._history_figures = LogFigures(), HistoryFigures()
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
@@ -103,6 +105,18 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         super().offsets_committed(offsets)
         if any(offset.get("snapshot") for _, offset in offsets):
             self._rows_wait_until = 0.0
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Return what all connectors show, and the attributes that Debezium's MySQL beans add."""
+        read = self._stream.received.pos if self._stream is not None else None
+        locks = isinstance(self._snapshot, MySqlSnapshot) and self._snapshot.holds_global_lock
+        connector, server = self._config.connector, self._config.topic_prefix
+        return [
+            *super().metrics(),
+            bean(connector, server, "streaming", self._log_figures.values(read or None)),
+            bean(connector, server, "snapshot", {"HoldingGlobalLock": locks}),
+            bean(connector, server, "schema-history", self._history_figures.values()),
+        ]
 
     @property
     def structures(self) -> Tables:
@@ -156,6 +170,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._records,
             lower_case_table_names=queries.lower_case_table_names(self._connection),
             parser=self._parser,
+            figures=self._history_figures,
         )
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
         if self._position is None and not start.schema:
@@ -228,6 +243,10 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._position = rest.offset
         self._state = State.SNAPSHOT
         return None
+
+    def _recover(self, error: ConnectError) -> None:
+        self._log_figures.disconnects += self._stream is not None
+        super()._recover(error)
 
     def _close_stream(self, position: MySqlOffset) -> None:
         assert self._stream is not None
@@ -343,7 +362,8 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         if self._connection is None:
             # a blocking snapshot has ended
             self._connection = queries.open_connection(config)
-        with_gtids = queries.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
+        has_gtids = self._log_figures.has_gtids = queries.has_gtids(self._connection, config)
+        with_gtids = has_gtids and not config.flag("gtid.ignore.on.recovery")
         gtids = queries.gtids_to_skip(self._connection, config, position)
         if config.read_only and not with_gtids:
             raise FatalTaskError(gtid_mode_off().refusal(""))
@@ -378,6 +398,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             metrics=self._streaming_metrics,
             pending=self._services.pending,
             taps=self._services.taps,
+            figures=self._log_figures,
         )
 
 

@@ -20,6 +20,7 @@ import pymysql
 import pytest
 from kafka.coordinator.base import BaseCoordinator
 from kafka.coordinator.heartbeat import Heartbeat
+from kafka.metrics import Metrics
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -130,7 +131,7 @@ def test_kafka_python_has_the_private_names_that_are_used() -> None:
     made = KafkaNetClient(bootstrap_servers=["127.0.0.1:1"])
     try:
         assert missing(client, made) == {}
-        member = GroupCoordinator(made, None, time.monotonic, None, group_id="g")
+        member = GroupCoordinator(made, None, time.monotonic, None, Metrics(), group_id="g")
         assert missing({**coordinator, "_generation": set(), "_do_heartbeat": set(), "_join_task": set()}, member) == {}
         for name in (
             "_perform_assignment",

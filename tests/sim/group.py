@@ -161,6 +161,10 @@ class SimGroupClient:
         """Nothing is counted."""
         return {}
 
+    def traffic(self) -> Mapping[str, Mapping[str, float]]:
+        """Nothing is counted."""
+        return {}
+
     def rejoin(self) -> None:
         """Have a round."""
         self._wants = True

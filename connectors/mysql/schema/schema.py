@@ -20,6 +20,7 @@ from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statement_text import normalised, without_settings
 from connectors.mysql.ddl.statements import ANSI_QUOTES, Parser, apply, concerned_table
+from connectors.mysql.figures import HistoryFigures
 from connectors.mysql.model import Change, MyTable, Tables
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
@@ -40,6 +41,7 @@ class Schema:
         records: None where `include.schema.changes` is off.
         lower_case_table_names: the server's ``lower_case_table_names``.
         parser: reads statements.
+        figures: counts what is read of the history and added to it.
 
     Attributes:
         tables: the models.
@@ -55,9 +57,11 @@ class Schema:
         *,
         lower_case_table_names: int = 0,
         parser: Parser = apply,
+        figures: HistoryFigures | None = None,
     ) -> None:
         self._config = config
         self._parse = parser
+        self._figures = figures or HistoryFigures()
         self._history = history
         self._partition = dict(partition)
         self._records = records
@@ -85,14 +89,20 @@ class Schema:
             lower_case_table_names=self._lower_case_table_names,
             parser=self._parse,
         )
+        self._figures.begin()
         for number, value in self._history.read_values():
             try:
-                fold.add(value or b"")
+                if fold.add(value or b""):
+                    self._figures.took()
             except DataError as error:
                 log.warning("Record %d of the schema history '%s' was passed over: %s", number, self._history.topic, error)
         self.tables, self.unsure = fold.tables(), fold.unsure
         self.tables.keeps_comments = self._config.flag("include.schema.comments")
         return fold.count
+
+    def _append(self, record: HistoryRecord, *, wait: bool = True) -> None:
+        self._history.append(record.to_json(), wait=wait)
+        self._figures.wrote()
 
     @contextmanager
     def batched_history_writes(self) -> Iterator[None]:
@@ -142,9 +152,8 @@ class Schema:
         for part_database, part, part_changes, names in parts_of(normal if changes else sql, database, changes, has_new_parser=new_parser):
             now_ms = time.time_ns() // 1_000_000
             if self._is_stored(part_database, part_changes):
-                self._history.append(
-                    HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json(), wait=self._waits
-                )
+                record = HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes))
+                self._append(record, wait=self._waits)
             if self._records is not None and self._is_emitted(part_database, part_changes, source[1], sql):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
@@ -185,7 +194,7 @@ class Schema:
             self.unsure.add(id_)
             if self._only_tables:
                 # it names no table's change, and would be left out of such a history
-                self._history.append(HistoryRecord(self._partition, position, time.time_ns() // 1_000_000, id_.schema, sql).to_json())
+                self._append(HistoryRecord(self._partition, position, time.time_ns() // 1_000_000, id_.schema, sql))
         elif not self._skips:
             raise error
         else:
@@ -198,7 +207,7 @@ class Schema:
         self.unsure.discard(table.id)
         now_ms = time.time_ns() // 1_000_000
         changes = (Change("ALTER", table.id, table),)
-        self._history.append(HistoryRecord(self._partition, position, now_ms, table.id.schema, ddl, changes).to_json())
+        self._append(HistoryRecord(self._partition, position, now_ms, table.id.schema, ddl, changes))
 
     def repair(
         self,
@@ -227,7 +236,7 @@ class Schema:
         for change in parsed:
             apply_changes([change], self.tables)
             now_ms = time.time_ns() // 1_000_000
-            self._history.append(HistoryRecord(self._partition, position, now_ms, database, ddl, (change,), schema).to_json())
+            self._append(HistoryRecord(self._partition, position, now_ms, database, ddl, (change,), schema))
             if self._records is not None:
                 rows.append(self._records.row(source, now_ms, database, ddl, [change], schema))
             log.info("A signal gave the table %s another structure", change.id)

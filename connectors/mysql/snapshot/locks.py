@@ -88,6 +88,11 @@ class SnapshotLocks:
         self._is_held = False
         self.with_tables = False
 
+    @property
+    def holds_global_lock(self) -> bool:
+        """Whether nobody can write, to whatever table."""
+        return self._is_held and not self.with_tables
+
     def let_commits_end(self) -> None:
         """Wait, once the position is known, until what is in the log before it shows in the tables, where no lock has kept others from
         committing: a commit is in the log before it has ended, and would be neither in the snapshot nor in the stream after it. GTIDs are

@@ -283,6 +283,11 @@ class MySqlSnapshot(SnapshotSource[MySqlOffset]):
         log.info("Snapshot of %d tables at %s:%d: %s", len(names), self.offset.file, self.offset.pos, ", ".join(names))
 
     @property
+    def holds_global_lock(self) -> bool:
+        """Whether the rows are read under the global lock, as with `snapshot.locking.mode=extended`."""
+        return self._locks.holds_global_lock
+
+    @property
     def has_schema_rows(self) -> bool:
         """Whether records of structures are left, which come before the first row."""
         return bool(self._schema_rows)

@@ -42,6 +42,7 @@ from connectors.mysql.binlog.events import (
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.statement_text import Kind, kind_of
+from connectors.mysql.figures import LogFigures
 from connectors.mysql.position.gtid import GtidSet, Transactions
 from connectors.mysql.position.offset import BinlogPosition, EventPosition, LoggedTransaction, MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
@@ -165,8 +166,10 @@ class ChangeStream:
         metrics: StreamingMetrics,
         pending: PendingRows,
         taps: Taps,
+        figures: LogFigures | None = None,
     ) -> None:
         self._client = client
+        self._figures = figures or LogFigures()
         self._config = config
         self._schema = schema
         self._captured = tables
@@ -304,6 +307,7 @@ class ChangeStream:
         if mode not in ("warn", "skip", "ignore"):
             raise FatalTaskError(text) from error
         log.log(logging.WARNING if mode == "warn" else logging.DEBUG, "%s. The event is left out", text)
+        self._figures.skipped += 1
         self._state.passed(header.end)
 
     def _event(self, header: Header, body: Body, rows: list[EncodedRow]) -> None:
@@ -375,6 +379,8 @@ class ChangeStream:
     def _begin(self, header: Header, thread: int | None, rows: list[EncodedRow], *, counted: bool = True) -> None:
         """Begin a transaction; `counted` says whether records show its boundaries."""
         state, records = self._state, self._records
+        # MariaDB's event of a GTID has no thread, and begins a transaction that a statement of XA begins once more
+        self._figures.malformed += thread is not None and state.inside
         state.begin(header.end - header.length, thread)
         self._is_begun = self._resume is not None and self._begun_by in (0, header.server_id)
         records.transaction = state.shown_gtid if state.shown_gtid is not None else f"file={state.file},pos={state.pos}"
@@ -387,6 +393,7 @@ class ChangeStream:
 
     def _commit(self, header: Header, rows: list[EncodedRow]) -> None:
         state, records = self._state, self._records
+        self._figures.malformed += not state.inside
         if records.monitor is not None:
             row = records.monitor.end(records.transaction, state.ts_us // 1000)
             # an offset that counts all events and no row is the one of this record
@@ -414,6 +421,7 @@ class ChangeStream:
             # prepared transactions have no boundaries among the records
             self._begin(header, None, rows, counted=False)
         elif kind is Kind.COMMIT or (kind is Kind.XA_END and self._state.inside):
+            self._figures.rolled_back += "ROLLBACK" in sql[:20].upper()
             self._commit(header, rows)
         elif kind is Kind.ROWS:
             log.warning(

@@ -86,6 +86,9 @@ class Broker:
     def figures(self) -> Mapping[str, float]:
         return {"heartbeat-total": 3.0}
 
+    def traffic(self) -> Mapping[str, Mapping[str, float]]:
+        return {"": {"incoming-byte-rate": 5.0}}
+
     def serve(self) -> None:
         pass
 

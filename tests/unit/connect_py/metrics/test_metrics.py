@@ -24,6 +24,7 @@ from connect_py.metrics.exposition import Names, render
 from connect_py.metrics.task import MetricSettings, Sampled, SinkMetrics, SourceMetrics
 from connect_py.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.mysql.figures import HistoryFigures, LogFigures, bean
 from spark_sink.figures import Backlog, Counts, SinkFigures
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Extent
@@ -198,7 +199,12 @@ def test_the_worker_shows_connectors_and_tasks_under_the_names_of_confluents_and
     assert series['kafka_connect_worker_metrics_connector_running_task_count{connector="inventory"}'] == 1
     assert series['kafka_connect_source_task_metrics_source_record_poll_total{connector="inventory",task="0"}'] == 7
     assert series['kafka_connect_connector_task_metrics_status{connector="inventory",status="running",task="0"}'] == 1
-    assert series['kafka_connect_app_info{client_id="h:8083",commit_id="unknown",version="4.3.1"}'] == 1
+    began = int(series['kafka_connect_app_info_start_time_ms{client_id="h:8083"}'])
+    for name in ("kafka_connect_app_info", "kafka_connect_app"):
+        assert series[f'{name}{{client_id="h:8083",commit_id="unknown",start_time_ms="{began}",version="4.3.1"}}'] == 1
+    assert series['kafka_connect_connector_metrics_status_info{connector="inventory",status="running"}'] == 1
+    assert series['kafka_connect_connector_task_metrics_status_info{connector="inventory",status="running",task="0"}'] == 1
+    assert series['kafka_connect_connector_metrics_connector_type_info{connector="inventory",connector_type="source"}'] == 1
     about = {name for name in series if name.startswith("kafka_connect_connector_metrics{")}
     assert about == {
         'kafka_connect_connector_metrics{connector="inventory",connector_class="io.debezium.connector.postgresql.PostgresConnector",'
@@ -223,6 +229,18 @@ def test_the_names_of_strimzis_rules_are_there_for_the_asking() -> None:
         'kafka_producer_topic_byte_total{clientid="p",topic="t"}': 2,
         'kafka_consumer_fetch_manager_records_lag_max{clientid="c"}': 3,
     }
+
+
+def test_traffic_of_the_groups_client_is_shown_for_all_nodes_and_for_each() -> None:
+    traffic = {"": {"incoming-byte-rate": 10.0, "connection-count": 2.0}, "node-1": {"request-rate": 3.0}}
+    worker = WorkerMetrics(lambda: {"completed-rebalances-total": 4}, traffic=lambda: traffic)
+    series = shown(worker.groups({}, "4.3.1", "w"))
+    for prefix in ("kafka_connect_", "kafka_connect_connect_"):
+        assert series[f'{prefix}metrics_incoming_byte_rate{{client_id="w"}}'] == 10
+        assert series[f'{prefix}node_metrics_request_rate{{client_id="w",node_id="node-1"}}'] == 3
+        assert series[f"{prefix}worker_rebalance_metrics_completed_rebalances"] == 4, "newer rules drop _total"
+        assert series[f"{prefix}worker_rebalance_metrics_completed_rebalances_total"] == 4
+    assert shown(worker.groups({}, "4.3.1", "w"), Names.STRIMZI)['kafka_connect_connection_count{clientid="w"}'] == 2
 
 
 def test_figures_vanish_with_their_task_and_connector() -> None:
@@ -274,6 +292,7 @@ class Families(Collector):
 @pytest.mark.parametrize("names", Names)
 def test_what_prometheus_reads_is_written_by_its_own_library_in_the_same_bytes(accept: str, names: Names) -> None:
     worker = running()
+    worker.rebalances = lambda: {"completed-rebalances-total": 4}
     worker.task_reported(TASK, report(**{"source-record-poll-total": 8, "odd": None, "much": 12345678.5, "none": math.inf, "on": True}))
     beans = [
         MetricGroup("debezium.postgres", "snapshot", {"context": 'a"\\\n{é}'}, {"RowsScanned": {"a\\b": 3, "c": 0.5}, "Paused": False})
@@ -333,6 +352,34 @@ def test_a_stream_shows_its_lag_and_minus_one_before_the_first_event(clock: Cloc
     ]
     assert series[f"debezium_metrics_TotalNumberOfCreateEventsSeen{{{base}}}"] == 3
     assert series[f"debezium_metrics_SourceEventPosition{{{base.replace(',name', ',key=' + chr(34) + 'lsn' + chr(34) + ',name')}}}"] == 42
+
+
+def test_mysqls_beans_show_the_log_and_the_history_and_nothing_that_is_not_known(clock: Clock) -> None:
+    log, history = LogFigures(), HistoryFigures(clock, lambda: 1_700_000_000.5)
+    unknown = shown([bean("mysql", "shop", "streaming", log.values(None))])
+    assert not [name for name in unknown if "Gtid" in name or "BinlogPosition" in name]
+    log.has_gtids, log.disconnects = True, 2
+    streaming = 'context="streaming",name="shop",plugin="mysql"'
+    known = shown([bean("mysql", "shop", "streaming", log.values(157))])
+    assert known[f"debezium_metrics_IsGtidModeEnabled{{{streaming}}}"] == 1
+    assert known[f"debezium_metrics_BinlogPosition{{{streaming}}}"] == 157
+    assert known[f"debezium_metrics_NumberOfDisconnects{{{streaming}}}"] == 2
+    base = 'context="schema-history",name="shop",plugin="mysql"'
+    never = shown([bean("mysql", "shop", "schema-history", history.values())])
+    assert {name: value for name, value in never.items() if value != -1} == {
+        f"debezium_metrics_ChangesRecovered{{{base}}}": 0,
+        f"debezium_metrics_ChangesApplied{{{base}}}": 0,
+    }
+    history.begin()
+    history.took()
+    clock.now += 2
+    history.wrote()
+    clock.now += 1
+    series = shown([bean("mysql", "shop", "schema-history", history.values())])
+    assert series[f"debezium_metrics_RecoveryStartTime{{{base}}}"] == 1_700_000_000
+    assert (series[f"debezium_metrics_ChangesRecovered{{{base}}}"], series[f"debezium_metrics_ChangesApplied{{{base}}}"]) == (1, 2)
+    assert series[f"debezium_metrics_MilliSecondsSinceLastRecoveredChange{{{base}}}"] == 3000
+    assert series[f"debezium_metrics_MilliSecondsSinceLastAppliedChange{{{base}}}"] == 1000
 
 
 # -- clients -------------------------------------------------------------------------------------------------------------------------------
