@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _HEAD = """\
 # Versions of the packages in the image (Dockerfile), made by docker/constraints.py where the tests had passed.
-# To install the same elsewhere: pip install -c constraints.txt 'connect-py-worker[...]'
+# To install the same elsewhere: pip install -c constraints.txt '.[...]'
 """
 
 

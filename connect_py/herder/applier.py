@@ -531,7 +531,7 @@ class Applier:
         self._pause_or_resume(name, target)
         self._connectors.set_target(name, target)
         self._empty_stopped(name)
-        if target is not TargetState.STARTED:  # one that resumes says so itself, when it has its tasks
+        if target is not TargetState.STARTED:  # of a resume its owner says so
             log.info("Connector %s is %s", name, target.value.lower())
 
     def _pause_or_resume(self, name: str, target: TargetState) -> None:

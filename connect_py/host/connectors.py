@@ -147,6 +147,8 @@ class ConnectorHost:
             return
         fresh = self._hosted[name] = _Hosted(hosted.config, hosted.state, hosted.version)
         fresh.waiting, hosted.waiting = hosted.waiting, []
+        if target is TargetState.STARTED and hosted.state in ("PAUSED", "STOPPED"):
+            log.info("Connector %s is resumed", name)
         self._retire(name, hosted)
         self._enter(name, fresh, target)
 

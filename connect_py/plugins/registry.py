@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from connect_py.api import Connector, SinkConnector, SourceConnector
 from connect_py.errors import BadRequestError, ConfigError
+from connect_py.extras import install_command
 from connect_py.plugins.versions import VersionNotFoundError, compare_versions, parse_requirement
 
 if TYPE_CHECKING:
@@ -356,5 +357,5 @@ def _missing(java_name: str, error: ImportError) -> str:
     package = (error.name or "").partition(".")[0]
     extra = _EXTRAS.get(package)
     if extra:
-        return f"{java_name} needs the Python package {package}, which is not installed: pip install 'connect-py-worker[{extra}]'"
+        return f"{java_name} needs the Python package {package}, which is not installed: {install_command(extra)}"
     return f"{java_name} cannot be loaded: {error}"

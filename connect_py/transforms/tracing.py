@@ -1,6 +1,6 @@
 """Trace changes with spans (`io.debezium.transforms.tracing.ActivateTracingSpan`).
 
-Needs the packages of OpenTelemetry (`pip install 'connect-py-worker[tracing]'`); they are looked for when the transform is configured, and
+Needs the packages of OpenTelemetry (the extra `tracing`); they are looked for when the transform is configured, and
 read their own environment variables. Without them a record that is to be traced fails, as it does in Debezium.
 """
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
+from connect_py.extras import install_command
 
 #: Versions that were found to work together (Java 17, Scala 2.13). `spark-token-provider-kafka-0-10_2.13` has no 4.1.3 on Maven Central;
 #: 4.0.0 has the same interface. Spark is built with Kafka's client 3.9.1 and works with 4.1, which fetches OAuth tokens only from addresses
@@ -75,7 +76,7 @@ def pyspark_home() -> Path:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("The lakehouse sink needs Spark: install the extra with `pip install 'connect-py-worker[spark]'`.")
+        raise ConfigError(f"The lakehouse sink needs Spark, which is not installed: {install_command('spark')}")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
+from connect_py.extras import install_command
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.spark import archive, functions, jars, jvm
 from spark_sink.spark.settings import EXTENSIONS, context_settings, of_session, session_settings
@@ -223,10 +224,7 @@ def connect_remote(config: SinkConfig) -> SparkSession:
     jars.pyspark_home()
     missing = sorted(package for module, package in _CLIENT_PACKAGES.items() if not _is_installed(module))
     if missing:
-        raise ConfigError(
-            f"Spark Connect needs {', '.join(missing)}, which are not installed: install the extra with `pip install "
-            "'connect-py-worker[spark-connect]'`."
-        )
+        raise ConfigError(f"Spark Connect needs {', '.join(missing)}, which are not installed: {install_command('spark-connect')}")
     if others := sorted(name for name in config.spark_conf if not of_session(name)):
         raise ConfigError(
             f"{', '.join(others)} cannot be set over Spark Connect: they belong to the server. Start it with them and remove them here."

@@ -26,6 +26,7 @@ import orjson
 from connect_py.api.storage import TargetState
 from connect_py.data.java_properties import parse_properties
 from connect_py.errors import ConfigError
+from connect_py.extras import install_command
 
 if TYPE_CHECKING:
     import yaml
@@ -171,7 +172,7 @@ def _yaml_documents(source: str, text: str) -> Iterable[Any]:
     try:
         import yaml
     except ImportError as error:
-        raise ConfigError(f"{source} is YAML, and PyYAML is not installed: pip install 'connect-py-worker[cli]', or write JSON") from error
+        raise ConfigError(f"{source} is YAML, and PyYAML is not installed: {install_command('cli')}, or write JSON") from error
     try:
         return list(yaml.load_all(text, Loader=_text_loader(yaml.SafeLoader)))  # a SafeLoader, below
     except yaml.YAMLError as error:

@@ -10,6 +10,7 @@ from connect_py.app.client.text import table_lines
 from connect_py.app.commands.command import OK, Command
 from connect_py.app.commands.connection import say, say_json, shows_colour
 from connect_py.errors import ConfigError
+from connect_py.extras import install_command
 
 _ACTIONS = {"list": "show all", "use": "make one the current one", "set": "make or change one", "delete": "forget one"}
 
@@ -101,7 +102,7 @@ def _completion(chosen: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError as error:
-        raise ConfigError("completion needs the package shtab: pip install 'connect-py-worker[cli]'") from error
+        raise ConfigError(f"completion needs the package shtab: {install_command('cli')}") from error
     _complete_names(chosen.tree)
     print(shtab.complete(chosen.tree, shell=chosen.shell))
     return OK

@@ -20,6 +20,7 @@ from connect_py.app.client.rest import ConnectClient
 from connect_py.app.commands.command import OK, UNREACHABLE, WRONG, Command
 from connect_py.app.commands.connection import add_worker_options, client_of, settings_of
 from connect_py.errors import ConfigError, ConnectError, RestError
+from connect_py.extras import install_command
 from connect_py.log.redact import HIDDEN
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def verify(chosen: argparse.Namespace) -> int:
             return _print_statements(chosen) if chosen.prepare else _verify_history(chosen)
         return _verify_tables(chosen)
     except ImportError as error:
-        raise ConfigError(f"verify needs the package {error.name}: pip install 'connect-py-worker[verify]'") from error
+        raise ConfigError(f"verify needs the package {error.name}: {install_command('verify')}") from error
 
 
 def _check(chosen: argparse.Namespace) -> None:

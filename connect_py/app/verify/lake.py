@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from connect_py.errors import ConfigError, ConnectError
+from connect_py.extras import install_command
 
 if TYPE_CHECKING:
     from spark_sink.config.sink_config import SinkConfig
@@ -162,7 +163,7 @@ class _IcebergTable:
         try:
             import pyiceberg  # noqa: F401
         except ImportError as error:
-            raise ConfigError("Reading Iceberg tables needs pyiceberg: pip install 'connect-py-worker[verify]'") from error
+            raise ConfigError(f"Reading Iceberg tables needs pyiceberg: {install_command('verify')}") from error
         self._name = name
         self._load = iceberg_catalog(config)
         self._branch: str | None = config.values.get("tables.default-commit-branch") or None
@@ -195,7 +196,7 @@ class _DeltaLakeTable:
         try:
             import deltalake  # noqa: F401
         except ImportError as error:
-            raise ConfigError("Reading Delta tables needs deltalake: pip install 'connect-py-worker[verify]'") from error
+            raise ConfigError(f"Reading Delta tables needs deltalake: {install_command('verify')}") from error
         root = config["delta.root"]
         if root is None:
             raise ConfigError(

@@ -21,6 +21,7 @@ from typing import Any
 
 from connect_py.app.verify.progress import Progress, Side
 from connect_py.errors import ConnectError
+from connect_py.extras import install_command
 from connect_py.plugins.registry import Plugins
 
 #: The comparison may use what time tasks leave.
@@ -45,7 +46,7 @@ def compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, report
     try:
         _compare(start, plugins, resolve, report)
     except ImportError as error:
-        report(_failure(f"To compare tables, the worker needs the package {error.name}: pip install 'connect-py-worker[verify]'"))
+        report(_failure(f"To compare tables, the worker needs the package {error.name}: {install_command('verify')}"))
     except ConnectError as error:
         report(_failure(describe(error)))
 

@@ -15,6 +15,7 @@ from connect_py.converters.registry.converter import Encode, Readable, RegistryC
 from connect_py.converters.registry.wire import HEADER_SIZE, read_message_indexes
 from connect_py.data import Schema
 from connect_py.errors import ConfigError
+from connect_py.extras import install_command
 
 
 class ProtobufConverter(RegistryConverter):
@@ -30,7 +31,7 @@ class ProtobufConverter(RegistryConverter):
             format_ = importlib.import_module("connect_py.converters.protobuf.format")
         except ImportError as error:
             raise ConfigError(
-                f"ProtobufConverter needs the Python package '{error.name}'. Install it with: pip install 'connect-py-worker[protobuf]'"
+                f"ProtobufConverter needs the Python package '{error.name}'. Install it with: {install_command('protobuf')}"
             ) from None
         self._format = format_.ProtobufFormat(ProtobufOptions.of(values), self._registry, self.version_in_registry)
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from connect_py.converters.registry.config import WriteSettings, client_settings
 from connect_py.errors import ConfigError, DataError, RetriableError
+from connect_py.extras import install_command
 
 T = TypeVar("T")
 
@@ -200,8 +201,7 @@ def _library() -> Any:
         importlib.import_module("confluent_kafka.schema_registry.error")
     except ImportError as error:
         raise ConfigError(
-            f"A converter with a schema registry needs the Python package '{error.name}'. Install it with: pip install "
-            "'connect-py-worker[registry]'"
+            f"A converter with a schema registry needs the Python package '{error.name}'. Install it with: {install_command('registry')}"
         ) from None
     return library
 

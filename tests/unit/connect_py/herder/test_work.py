@@ -308,6 +308,17 @@ def test_a_round_is_asked_for_by_new_connectors_and_sets_of_tasks_and_not_by_con
     asked_by(lambda: work.herder.set_target_state("c", TargetState.STOPPED), "hold", "rejoin")  # which commits an empty set
 
 
+def test_the_log_names_a_resume(work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    work.put()
+    work.await_state("RUNNING")
+    for state, shown in ((TargetState.PAUSED, "PAUSED"), (TargetState.STARTED, "RUNNING")):
+        work.herder.set_target_state("c", state)
+        work.await_state(shown)
+    said = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Connector c")]
+    assert said == ["Connector c runs with 1 task(s)", "Connector c is paused", "Connector c is resumed", "Connector c runs with 1 task(s)"]
+
+
 def test_only_the_newest_division_of_an_unchanged_connector_is_stored(work: Work) -> None:
     answers = ["b", "a"]
     work.script.divide = lambda connector, count: [{"v": answers.pop()}]
