@@ -91,7 +91,7 @@ def destinations(topic: str, parts: Mapping[str, str], value: str | None, config
         found = [
             TableName(tuple(name.split(".")))
             for name in config["tables"]
-            if not config["tables.route-field"] or (value is not None and re.fullmatch(config.of_tables[name]["route-regex"], value))
+            if not config["tables.route-field"] or (value is not None and re.fullmatch(config.of_table(name)["route-regex"], value))
         ]
         return tuple(found) or None
     dynamic = config["tables.dynamic-enabled"]
@@ -141,6 +141,12 @@ def _finished(pieces: list[str], config: SinkConfig) -> TableName:
 
 def _chosen(name: str, config: SinkConfig) -> bool:
     included, excluded = config["tables.include.list"], config["tables.exclude.list"]
-    if included and not any(re.fullmatch(pattern, name) for pattern in included):
+    if included and not any(_names(pattern, name, config) for pattern in included):
         return False
-    return not any(re.fullmatch(pattern, name) for pattern in excluded or ())
+    return not any(_names(pattern, name, config) for pattern in excluded or ())
+
+
+def _names(pattern: str, name: str, config: SinkConfig) -> bool:
+    """Return whether a regex matches a table's whole name: in any case where tables' names are made one."""
+    any_case = config["tables.name-case"] != "keep"
+    return bool(re.fullmatch(pattern, name) or (any_case and re.fullmatch(pattern, name, re.IGNORECASE)))

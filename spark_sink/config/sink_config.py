@@ -43,7 +43,8 @@ class SinkConfig:
         spark_conf: settings of Spark. May hold secrets.
         kafka: settings for Spark's Kafka client.
         table_properties: properties of new tables.
-        of_tables: settings of single tables, by name, each by its name without `tables.`.
+        of_tables: settings of single tables, by name, each by its name without `tables.`; where tables' names are made one case, also by
+            the name in small letters.
         tolerates: ``errors.tolerance=all``: bad records are rejected one by one instead of failing the task.
     """
 
@@ -62,9 +63,7 @@ class SinkConfig:
 
     def of_table(self, name: str) -> SinkConfig:
         """Return the configuration of one table: its own settings win, in any case where tables' names are made one."""
-        own = self.of_tables.get(name)
-        if own is None and self["tables.name-case"] != "keep":
-            own = next((settings for given, settings in self.of_tables.items() if given.lower() == name.lower()), None)
+        own = _own(name, self.of_tables, self["tables.name-case"])
         return replace(self, values={**self.values, **{OF_ONE_TABLE[setting]: value for setting, value in own.items()}}) if own else self
 
     @property
@@ -122,7 +121,9 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
 
     catalog = under("catalog.")
     values = {name.removeprefix(PREFIX): value for name, value in parsed.items()}
-    check_routing(values, _of_tables(under("table.")))
+    of_tables = _of_tables(under("table."))
+    of_tables = of_tables if values["tables.name-case"] == "keep" else _in_any_case(of_tables)
+    check_routing(values, of_tables)
     delta = values["format"] == "delta"
     values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
     check_batches(values, renamed)
@@ -146,7 +147,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         spark_conf=spark_conf,
         kafka=under("kafka."),
         table_properties=under("tables.auto-create-props."),
-        of_tables=_of_tables(under("table.")),
+        of_tables=of_tables,
         tolerates=str(config.get("errors.tolerance") or "none").lower() == "all",
     )
     for table in ("", *made.of_tables):
@@ -182,6 +183,18 @@ def _of_tables(given: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _in_any_case(of_tables: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the same by names in small letters, too: all that names a table in some case, and last what names it as it is."""
+    folded: dict[str, dict[str, Any]] = {}
+    for name, settings in of_tables.items():
+        folded.setdefault(name.lower(), {}).update(settings)
+    return folded | {name: folded[name.lower()] | settings for name, settings in of_tables.items()}
+
+
+def _own(table: str, of_tables: Mapping[str, Mapping[str, Any]], name_case: str) -> Mapping[str, Any]:
+    return of_tables.get(table) or (of_tables.get(table.lower()) if name_case != "keep" else None) or {}
+
+
 #: Parts of a table's name become directories, out of which these would lead.
 _NOT_IN_A_NAME = re.compile(r"[/\\:\x00-\x1f\x7f-\x9f]")
 
@@ -200,7 +213,8 @@ def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str
         raise ConfigError(f"{PREFIX}tables.route-field is missing: with {PREFIX}tables.dynamic-enabled its value names the table.")
     if by and not (dynamic or static):
         raise ConfigError(f"{PREFIX}tables.route-field needs {PREFIX}tables, or {PREFIX}tables.dynamic-enabled=true.")
-    if static and by and (lacking := [name for name in static if "route-regex" not in of_tables.get(name, {})]):
+    case = values["tables.name-case"]
+    if static and by and (lacking := [name for name in static if "route-regex" not in _own(name, of_tables, case)]):
         raise ConfigError(f"{PREFIX}table.{lacking[0]}.route-regex is missing: it says which records go to the table.")
     for name in (*(static or ()), *([values["tables.namespace"]] if values["tables.namespace"] else ())):
         if not all(map(is_part_of_a_name, name.split("."))):

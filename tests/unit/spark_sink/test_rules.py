@@ -282,6 +282,40 @@ def test_settings_name_a_table_in_any_case_where_names_are_made_one(case: str, t
     assert parsed.of_table(table)["tables.write-mode"] == mode
 
 
+def test_settings_of_one_table_that_name_it_in_several_cases_all_apply() -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    of_capitals = {"lakehouse.table.shop.Orders.write-mode": "append", "lakehouse.table.shop.Orders.no-key": "fail"}
+    found = parse(base | of_capitals | {"lakehouse.table.shop.orders.no-key": "dlq"}).of_table("shop.orders")
+    assert (found["tables.write-mode"], found["tables.no-key"]) == ("append", "dlq"), "the name as it is wins"
+
+
+@pytest.mark.parametrize(
+    ("case", "lists", "table", "is_chosen"),
+    [
+        ("lower", {"tables.include.list": r"Shop\.Orders"}, "Shop.Orders", True),
+        ("lower", {"tables.include.list": r"Shop\.Orders"}, "shop.other", False),
+        ("lower", {"tables.exclude.list": r"Shop\.Orders"}, "shop.orders", False),
+        ("lower", {"tables.include.list": r"[^A-Z]+"}, "Shop.Orders", True),
+        ("upper", {"tables.exclude.list": r"shop\.orders"}, "shop.Orders", False),
+        ("keep", {"tables.include.list": r"Shop\.Orders"}, "shop.orders", False),
+        ("keep", {"tables.include.list": r"Shop\.Orders"}, "Shop.Orders", True),
+    ],
+)
+def test_lists_name_tables_in_any_case_where_names_are_made_one(case: str, lists: dict[str, str], table: str, is_chosen: bool) -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w", "lakehouse.tables.name-case": case}
+    chosen = parse(base | {f"lakehouse.{name}": value for name, value in lists.items()})
+    assert bool(routing.destinations("t", dict(zip(("schema", "table"), table.split("."), strict=True)), None, chosen)) == is_chosen
+
+
+def test_a_named_tables_regex_names_it_in_any_case_where_names_are_made_one() -> None:
+    static = {"tables": "Shop.Orders", "tables.route-field": "kind", "table.shop.orders.route-regex": "order"}
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    given = base | {f"lakehouse.{name}": value for name, value in static.items()}
+    assert [str(table) for table in routing.destinations("t", {}, "order", parse(given)) or ()] == ["Shop.Orders"]
+    with pytest.raises(ConfigError, match="route-regex is missing"):
+        parse(given | {"lakehouse.tables.name-case": "keep"})
+
+
 # -- schemas ----------------------------------------------------------------------------------------------------------------------
 
 
