@@ -92,12 +92,12 @@ def _folders(plugin_path: Sequence[str]) -> list[Path]:
     for given in filter(None, plugin_path):
         root = Path(given).absolute()
         try:
-            inside = [path for path in sorted(root.iterdir()) if path.is_dir()]
+            content = sorted(root.iterdir())
         except OSError as error:
             log.warning("plugin.path: %s is ignored, it cannot be listed: %s", given, error.strerror)
             continue
-        holders = [path for path in (root, *inside) if any(path.glob("*.dist-info"))]
-        if not holders:
+        holders = [path for path in (root, *content) if any(path.glob("*.dist-info"))]
+        if content and not holders:  # the container image names a folder that is empty as long as nobody mounts one
             log.warning(
                 "plugin.path: %s holds no Python package. Plugins are put there by `pip install --target %s PACKAGE`; Java archives are "
                 "of no use to this worker.",

@@ -186,6 +186,11 @@ def test_a_folder_without_python_packages_is_warned_about_and_ignored(
     assert str(folder) in caplog.text
 
 
+def test_an_empty_folder_is_no_reason_for_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Plugins.discover([str(tmp_path)])
+    assert not caplog.text
+
+
 def test_a_plugin_whose_module_is_hidden_by_another_folders_says_by_which(tmp_path: Path, imports: None) -> None:
     install(tmp_path / "a", "plug_same", "com.acme.A")
     install(tmp_path / "b", "plug_same", "com.acme.B", distribution="other")
