@@ -67,11 +67,11 @@ RUN mkdir -p /usr/share/man/man1 \
  && rm -rf /var/lib/apt/lists/* \
  && install -d -g 0 -m 2775 /warehouse
 RUN /opt/connect/venv/bin/pip install --no-cache-dir --constraint /opt/connect/constraints.txt \
-    "$(echo /opt/connect/wheels/*.whl)[spark-connect,verify]" \
- && python /opt/connect/sbom.py > /opt/connect/sbom.cdx.json
+    "$(echo /opt/connect/wheels/*.whl)[spark-connect,verify]"
 RUN python -c "from spark_sink.spark.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
  && rm -rf "$CONNECT_PY_CACHE/ivy" \
- && chmod -R g=u "$CONNECT_PY_CACHE"
+ && chmod -R g=u "$CONNECT_PY_CACHE" \
+ && python /opt/connect/sbom.py > /opt/connect/sbom.cdx.json
 # An archive of classes with which Spark starts in half of the time. It belongs to this Java at this path, so it is made here. Only its own
 # folder gets other rights: a file that is changed is in the image twice.
 RUN connect-py spark-archive && chmod -R g=u "$CONNECT_PY_CACHE/archives"

@@ -1,4 +1,4 @@
-"""docker-compose.yaml comes up, Debezium's tutorial is sent to it, the worker is killed, and all is taken down.
+"""docker-compose.yaml comes up, Debezium's tutorial is sent to it, the worker is killed, a second one and one with Spark come, and go.
 
 podman-compose reads the file as it is, with `compose.override.yaml` for the network. The containers share a network namespace that is made
 here, so that no port of this machine is taken. podman's health checks need systemd's timers; where there is none, a thread runs them.
@@ -6,9 +6,12 @@ here, so that no port of this machine is taken. podman's health checks need syst
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -49,10 +52,11 @@ CONNECTOR = {
 #: Prints the records of a topic, keys and operations, as the worker's own Kafka client reads them.
 _READ = """
 import json, sys
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 c = Consumer({"bootstrap.servers": "kafka:9092", "group.id": "test", "enable.auto.commit": False})
 t = TopicPartition(sys.argv[1], 0, 0)
-_, end = c.get_watermark_offsets(t, timeout=20)
+try: _, end = c.get_watermark_offsets(t, timeout=20)
+except KafkaException: end = 0  # there is no such topic yet
 c.assign([t])
 found = []
 while len(found) < end:
@@ -61,6 +65,9 @@ while len(found) < end:
     if m.value(): found.append([json.loads(m.value())["payload"][k] for k in ("op", "after")])
 print(json.dumps(found))
 """
+
+
+WORKERS = ("connect", "connect-2", "lakehouse")
 
 
 class Project:
@@ -88,6 +95,7 @@ class Project:
             "--in-pod",
             "false",
             *files,
+            *(part for profile in ("cluster", "lakehouse") for part in ("--profile", profile)),
             *arguments,
             env=self._environ,
             timeout=timeout,
@@ -128,7 +136,7 @@ class Project:
 
     def logs(self) -> str:
         """The end of each container's log."""
-        return "\n".join(f"--- {name}\n" + self._log(name) for name in ("kafka", "postgres", "connect"))
+        return "\n".join(f"--- {name}\n" + self._log(name) for name in ("kafka", "postgres", *WORKERS))
 
     def _log(self, service: str) -> str:
         done = self.podman("logs", "--tail", "40", self.container(service), check=False)
@@ -153,6 +161,9 @@ def check() -> None:
         say("docker-compose.yaml by podman-compose; STAND-IN postgres:17 and apache/kafka:4.3.1, our own image on a STAND-IN base")
         try:
             _tutorial(project)
+            with _checks(project, *WORKERS[1:]):
+                _second_worker(project)
+                _lakehouse(project)
         except BaseException:
             print(project.logs())
             raise
@@ -166,10 +177,10 @@ def check() -> None:
 
 def _tutorial(project: Project) -> None:
     began = time.monotonic()
-    project.compose("up", "-d")
-    with _checks(project):
+    project.compose("up", "-d", "kafka", "postgres", "connect")
+    with _checks(project, "connect"):
         for service in ("kafka", "postgres", "connect"):
-            wait_until(lambda service=service: project.is_healthy(service), 180, f"{service} to be healthy")  # type: ignore[misc]
+            wait_until(lambda service=service: project.is_healthy(service), f"{service} to be healthy")  # type: ignore[misc]
         say(f"compose up: kafka, postgres and connect are healthy after {time.monotonic() - began:.0f} s")
         url = "localhost:8083"
         headers = ("-H", "Accept:application/json", "-H", "Content-Type:application/json")
@@ -177,31 +188,93 @@ def _tutorial(project: Project) -> None:
         if not created or created.get("name") != CONNECTOR["name"]:
             raise ImageTestError(f"POST /connectors answered {created}")
         status = f"{url}/connectors/inventory-connector/status"
-        wait_until(lambda: _runs(project.curl(status)), 60, "the connector to run")
+        wait_until(lambda: _runs(project.curl(status)), "the connector to run")
         topic = "dbserver1.inventory.customers"
-        wait_until(_holds(project, topic, [["r", number] for number in (1001, 1002, 1003, 1004)]), 90, "the snapshot's four customers")
+        wait_until(_holds(project, topic, [["r", number] for number in (1001, 1002, 1003, 1004)]), "the snapshot's four customers")
         _sql(project, "INSERT INTO inventory.customers VALUES (default, 'Sarah', 'Thompson', 'kitt@acme.com')")
-        wait_until(lambda: [row["email"] for op, row in project.records(topic) if op == "c"] == ["kitt@acme.com"], 60, "the new customer")
+        wait_until(lambda: [row["email"] for op, row in project.records(topic) if op == "c"] == ["kitt@acme.com"], "the new customer")
         say("the tutorial's curl lines: a connector, four rows of the snapshot, one insert")
 
+        # what is not stored yet would rightly come again
+        stored = f"{url}/connectors/inventory-connector/offsets"
+        wait_until(lambda: _is_streaming(project.curl(stored)), "offsets of the stream to be stored")
         pid = project.state("connect")["Pid"]
         os.kill(pid, signal.SIGKILL)
         _sql(project, "UPDATE inventory.customers SET first_name = 'Anne Marie' WHERE id = 1004")
         killed = time.monotonic()
-        wait_until(lambda: project.state("connect")["Running"] and project.state("connect")["Pid"] != pid, 60, "the worker's restart")
-        wait_until(lambda: _runs(project.curl(status)), 120, "the connector to run again")
-        wait_until(
-            lambda: [row["id"] for op, row in project.records(topic) if op == "u"] == [1004], 60, "the update made while it was down"
-        )
+        wait_until(lambda: project.state("connect")["Running"] and project.state("connect")["Pid"] != pid, "the worker's restart")
+        wait_until(lambda: _runs(project.curl(status)), "the connector to run again")
+        wait_until(lambda: [row["id"] for op, row in project.records(topic) if op == "u"] == [1004], "the update made while it was down")
         found = [[op, row["id"]] for op, row in project.records(topic)]
-        if [op for op, _ in found] != ["r"] * 4 + ["c", "u"]:
+        if [op for op, _ in found[:5]] != ["r"] * 4 + ["c"] or found[5:] not in ([["u", 1004]], [["c", 1005], ["u", 1004]]):
             raise ImageTestError(f"After the kill the topic holds {found}")
         took = time.monotonic() - killed
         say(f"kill -9 of the worker: its restart policy brought it back, and the change made meanwhile is there after {took:.0f} s")
 
 
+def _second_worker(project: Project) -> None:
+    """The profile `cluster`: two workers of one group, each of which shows and changes what the other has."""
+    began = time.monotonic()
+    project.compose("up", "-d", "--no-recreate", "connect-2")
+    wait_until(lambda: project.is_healthy("connect-2"), "connect-2 to be healthy")
+    both = [project.curl(f"localhost:{port}/connectors") for port in (8083, 8084)]
+    if both != [["inventory-connector"]] * 2:
+        raise ImageTestError(f"The two workers list {both}")
+    took = time.monotonic() - began
+    stopping = time.monotonic()
+    project.podman("stop", "-t", "30", project.container("connect"))
+    status = "localhost:8084/connectors/inventory-connector/status"
+
+    def moved() -> bool:
+        found = project.curl(status)
+        return _runs(found) and found["tasks"][0]["worker_id"] == "connect-2:8084"
+
+    wait_until(moved, "the task to run on the second worker")
+    waited = time.monotonic() - stopping
+    project.podman("start", project.container("connect"))
+    wait_until(lambda: project.is_healthy("connect"), "connect to be healthy again")
+    say(f"profile cluster: the second is healthy after {took:.0f} s; a task runs there {waited:.0f} s after the first is stopped")
+
+
+def _lakehouse(project: Project) -> None:
+    """The profile `lakehouse`, with the requests and commands of docs/sinks/lakehouse.md."""
+    began = time.monotonic()
+    project.compose("up", "-d", "--no-recreate", "lakehouse")
+    wait_until(lambda: project.is_healthy("lakehouse"), "lakehouse to be healthy")
+    took = time.monotonic() - began
+    page = (ROOT / "docs" / "sinks" / "lakehouse.md").read_text().partition("## Create the sink")[0]
+    posts = re.findall(r"curl -s -X POST -H '(.+?)' localhost:8087/connectors -d '(.+?)'\n", page, re.S)
+    shown, checked = re.findall(r"docker compose exec lakehouse (.+)", page)
+    if len(posts) != 2:
+        raise ImageTestError(f"docs/sinks/lakehouse.md has {len(posts)} requests")
+    sent = time.monotonic()
+    for header, body in posts:
+        body = body.replace('"topic.prefix"', '"slot.name": "lakehouse", "publication.name": "lakehouse", "topic.prefix"')
+        answer = project.curl("-X", "POST", "-H", header, "localhost:8087/connectors", "-d", body.replace("dbserver1", "lake"))
+        if not answer or "name" not in answer:
+            raise ImageTestError(f"POST /connectors answered {answer}")
+    _sql(project, "UPDATE inventory.customers SET first_name = 'Anne' WHERE id = 1001")
+
+    def names() -> list[str]:
+        done = project.podman("exec", project.container("lakehouse"), *shlex.split(shown), check=False)
+        with contextlib.suppress(ValueError, SyntaxError):
+            return sorted(row["first_name"] for row in ast.literal_eval(done.stdout))
+        return []
+
+    wanted = ["Anne", "Anne Marie", "Edward", "George", "Sarah"]
+    wait_until(lambda: names() == wanted, f"the table to hold {wanted}")
+    waited = time.monotonic() - sent
+    say(f"profile lakehouse: healthy after {took:.0f} s; the page's command shows five rows {waited:.0f} s after its requests")
+    said = project.execute("lakehouse", *shlex.split(checked.replace("8083", "8087")))
+    say(f"and its other one: {said.strip().splitlines()[-1]}")
+
+
 def _runs(status: Any) -> bool:
     return bool(status and status.get("tasks") and status["tasks"][0]["state"] == "RUNNING")
+
+
+def _is_streaming(stored: Any) -> bool:
+    return bool(stored and stored["offsets"] and "snapshot" not in stored["offsets"][0]["offset"])
 
 
 def _holds(project: Project, topic: str, wanted: list[list[Any]]) -> Callable[[], bool]:
@@ -209,17 +282,18 @@ def _holds(project: Project, topic: str, wanted: list[list[Any]]) -> Callable[[]
 
 
 def _sql(project: Project, statement: str) -> None:
-    project.execute("postgres", "psql", "-h", "127.0.0.1", "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-c", statement)
+    project.execute("postgres", "psql", "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-c", statement)
 
 
 @contextlib.contextmanager
-def _checks(project: Project) -> Iterator[None]:
-    """Run the worker's health check as systemd's timer would, so that `podman ps` shows it."""
+def _checks(project: Project, *services: str) -> Iterator[None]:
+    """Run health checks as systemd's timer would, so that `podman ps` shows it."""
     ended = threading.Event()
 
     def turn() -> None:
         while not ended.wait(5):
-            project.is_healthy("connect")
+            for service in services:
+                project.is_healthy(service)
 
     thread = threading.Thread(target=turn, daemon=True)
     if not Path("/run/systemd/private").exists():

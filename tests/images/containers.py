@@ -1,13 +1,16 @@
-"""Both images as containers: read-only, as a user without a name, with a login, with HTTPS; and under Strimzi's start script."""
+"""Both images as containers: read-only, as a user without a name, with Debezium's and Confluent's variables, a login, HTTPS, a plugin."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import socket
+import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,11 +19,18 @@ from connect_py.app.services.process import free_port
 from rest_api.basic_auth import hashed
 from tests.certificates import Identity
 from tests.images.engine import ImageTestError, command, has_image, inside, log_of, remove, run, say, wait_until
+from tests.paths import ROOT
 
-#: As Kubernetes runs a pod of OpenShift: a user that the image does not know, in group 0, and nothing to write to but /tmp.
-HARD = ("--read-only", "--user", "12345:0", "--cap-drop", "all", "--security-opt", "no-new-privileges")
+#: As Kubernetes runs a pod of OpenShift: a user that the image does not know, in group 0, and nothing to write to but /tmp. podman would
+#: add /run and /var/tmp, which docker does not.
+HARD = (
+    *("--read-only", "--read-only-tmpfs=false", "--tmpfs", "/tmp"),
+    *("--user", "12345:0", "--cap-drop", "all", "--security-opt", "no-new-privileges"),
+)
 
 _NAME = "connect-py-test"
+_LABEL = "org.opencontainers.image."
+_PLUGIN = "com.acme.connect.HttpFeedSourceConnector"
 
 
 def image(target: str) -> str:
@@ -39,19 +49,57 @@ def check() -> None:
         try:
             built = [target for target in ("slim", "lakehouse") if has_image(image(target))]
             for target in built:
+                _look_at(target)
                 for way, environment in {
-                    "plain": {},
+                    "Debezium's variables": {},
+                    "Confluent's variables": {},
                     "basic authentication": {"CONNECT_REST_BASIC_AUTH_FILE": "/secrets/users"},
                     "HTTPS with client certificates, no health listener": {**secrets, "CONNECT_HEALTH_LISTENERS": ""},
                     "HTTPS and basic authentication": {**secrets, "CONNECT_REST_BASIC_AUTH_FILE": "/secrets/users"},
                 }.items():
                     _run(target, way, broker.bootstrap, environment, folder)
+            _plugin(broker.bootstrap, folder)
             if "lakehouse" in built:
                 _spark(broker.bootstrap, folder)
             else:
                 say("NOT RUN: lakehouse, which is not built")
         finally:
             broker.stop()
+
+
+def _look_at(target: str) -> None:
+    """What the image says of itself: user, labels, health check, bill of materials."""
+    config = json.loads(command("podman", "image", "inspect", image(target)).stdout)[0]["Config"]
+    labels = {name.removeprefix(_LABEL): value for name, value in config["Labels"].items() if name.startswith(_LABEL)}
+    if config["User"] != "1001" or labels.keys() != {"title", "version", "description", "licenses"}:
+        raise ImageTestError(f"{target} has the user {config['User']} and the labels {labels}")
+    run(_NAME, image(target), options=["--entrypoint", "cat"], arguments=["/opt/connect/sbom.cdx.json"])
+    try:
+        command("podman", "--runtime", "runc", "wait", _NAME)
+        components = json.loads(command("podman", "logs", _NAME).stdout)["components"]
+    finally:
+        remove(_NAME)
+    kinds = Counter(component["purl"].partition("/")[0].removeprefix("pkg:") for component in components)
+    if kinds.keys() != {"pypi", "deb"} | ({"maven"} if target == "lakehouse" else set()):
+        raise ImageTestError(f"The bill of materials of {target} has {dict(kinds)}")
+    counts = ", ".join(f"{count} of {kind}" for kind, count in sorted(kinds.items()))
+    say(f"{target}: user 1001, version {labels['version']}, its bill of materials has {len(components)} components ({counts})")
+
+
+def _plugin(bootstrap: str, folder: Path) -> None:
+    """A plugin that is mounted where Debezium's image has its own is found."""
+    plugins = folder / "plugins"
+    with tempfile.TemporaryDirectory(prefix="connect-py-plugin-") as copied:
+        shutil.copytree(ROOT / "docs" / "example-plugin", Path(copied) / "plugin")  # the build writes into its folder
+        install = (sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps")
+        command(*install, "--target", plugins / "acme", Path(copied) / "plugin")
+    port = free_port()
+    with started("slim", variables(bootstrap, port), port, ("-v", f"{plugins}:/kafka/connect:ro")) as url:
+        listed = ask(f"{url}/connector-plugins")
+        names = [found["class"] for found in listed] if isinstance(listed, list) else []
+        if _PLUGIN not in names:
+            raise ImageTestError(f"The worker has found {names}")
+    say(f"slim: {_PLUGIN}, mounted at /kafka/connect, is listed")
 
 
 def _secrets(folder: Path) -> Mapping[str, str]:
@@ -85,6 +133,11 @@ def variables(bootstrap: str, port: int) -> dict[str, str]:
     }
 
 
+def _confluent(name: str) -> str:
+    """Return the name that Confluent's image has for a variable of Debezium's."""
+    return name if name.startswith("CONNECT_") else f"CONNECT_{name}".replace("_ADVERTISED_", "_REST_ADVERTISED_")
+
+
 def is_healthy(name: str) -> bool:
     """Whether the image's own health check says so. Raises ImageTestError when the container has ended."""
     state = json.loads(command("podman", "inspect", name).stdout)[0]["State"]
@@ -96,12 +149,14 @@ def is_healthy(name: str) -> bool:
 def _run(target: str, way: str, bootstrap: str, changes: Mapping[str, str], folder: Path) -> None:
     port = free_port()
     environment = {**variables(bootstrap, port), **{key: value.format(port=port) for key, value in changes.items()}}
+    if way.startswith("Confluent"):
+        environment = {_confluent(name): value for name, value in environment.items()}
     began = time.monotonic()
     run(_NAME, image(target), environment=environment, options=[*HARD, "-v", f"{folder}:/secrets:ro"])
     try:
-        wait_until(lambda: _listens(port), 120, f"port {port} of {target}, {way}")
+        wait_until(lambda: _listens(port), f"port {port} of {target}, {way}")
         first = time.monotonic() - began
-        wait_until(lambda: is_healthy(_NAME), 120, f"{target}, {way}, to be healthy: {log_of(_NAME)[-3000:]}")
+        wait_until(lambda: is_healthy(_NAME), f"{target}, {way}, to be healthy: {log_of(_NAME)[-3000:]}")
         who = inside(_NAME, "id").stdout.strip()
         if "uid=12345" not in who or "gid=0" not in who:
             raise ImageTestError(f"The container runs as {who}")
@@ -114,7 +169,7 @@ def _run(target: str, way: str, bootstrap: str, changes: Mapping[str, str], fold
         if code:
             raise ImageTestError(f"SIGTERM ended {target}, {way}, with {code}: {log_of(_NAME)[-3000:]}")
         say(
-            f"{target}, {way}, --read-only --user 12345:0: port open after {first:.1f} s, healthy, "
+            f"{target}, {way}, read-only but for /tmp, user 12345:0: port open after {first:.1f} s, healthy, "
             f"stopped with 0 after {time.monotonic() - began_stop:.1f} s"
         )
     finally:
@@ -143,8 +198,8 @@ def started(target: str, environment: Mapping[str, str], port: int, options: tup
     """A container whose worker is healthy; its REST API's address."""
     run(_NAME, image(target), environment=environment, options=[*HARD, *options])
     try:
-        wait_until(lambda: _listens(port), 120, f"port {port}")
-        wait_until(lambda: is_healthy(_NAME), 120, "health")
+        wait_until(lambda: _listens(port), f"port {port}")
+        wait_until(lambda: is_healthy(_NAME), "health")
         yield f"http://127.0.0.1:{port}"
     except BaseException:
         print(log_of(_NAME)[-6000:])
@@ -170,16 +225,17 @@ def _spark(bootstrap: str, folder: Path) -> None:
         "value.converter.schemas.enable": "false",
         "lakehouse.catalog.type": "hadoop",
         "lakehouse.catalog.warehouse": "/warehouse",
+        "lakehouse.tables.route-pattern": "{topic}",
+        "lakehouse.tables.default-id-columns": "id",
+        "lakehouse.tables.auto-create-enabled": "true",
+        "lakehouse.control.commit.interval-ms": "5000",
     }
     environment = {**variables(bootstrap, port), "CONNECT_PY_SPARK_SETTINGS": ""}
     with started(
         "lakehouse",
         environment,
         port,
-        (
-            "--tmpfs",
-            "/warehouse:mode=1777",
-        ),
+        ("--tmpfs", "/warehouse:mode=1777"),
     ) as url:
         ask(f"{url}/connectors", "POST", {"name": "lake", "config": config})
 
@@ -189,7 +245,7 @@ def _spark(bootstrap: str, folder: Path) -> None:
                 raise ImageTestError(f"The sink has failed: {status}")
             return "parquet" in inside(_NAME, "sh", "-c", "find /warehouse -name '*.parquet'", check=False).stdout
 
-        took = wait_until(has_files, 300, "a file of the lakehouse table")
+        took = wait_until(has_files, "a file of the lakehouse table")
         archived = inside(_NAME, "sh", "-c", "ls /opt/connect/cache/archives; cat /proc/[0-9]*/cmdline | tr '\\0' ' '", check=False).stdout
         if "-XX:SharedArchiveFile=/opt/connect/cache/archives/" not in archived:
             raise ImageTestError(f"Spark does not use the image's archive of classes: {archived[-2000:]}")
@@ -200,41 +256,3 @@ def _spark(bootstrap: str, folder: Path) -> None:
         if rows != "5":
             raise ImageTestError(f"The table has {rows} rows and not 5.")
         say(f"lakehouse: a table has its first file {took:.0f} s after the request; Spark uses the class archive")
-
-
-def check_strimzi() -> None:
-    """The operator's start script and property file drive the image: its command, its paths, its probe on the REST API's port.
-
-    The property file is the operator's for a cluster without a login; tests/unit/connect_py/config/test_strimzi.py has the others.
-    """
-    with tempfile.TemporaryDirectory(prefix="connect-py-strimzi-") as scratch:
-        folder = Path(scratch)
-        folder.chmod(0o755)
-        broker = KafkaBroker(folder / "kafka")
-        port = free_port()
-        custom = folder / "custom-config"
-        custom.mkdir()
-        providers = "org.apache.kafka.common.config.provider"
-        (custom / "kafka-connect.properties").write_text(
-            f"bootstrap.servers={broker.bootstrap}\nsecurity.protocol=PLAINTEXT\n"
-            "config.providers=strimzienv,strimzifile,strimzidir,strimzisecrets\n"
-            f"config.providers.strimzienv.class={providers}.EnvVarConfigProvider\nconfig.providers.strimzienv.param.allowlist.pattern=.*\n"
-            f"config.providers.strimzifile.class={providers}.FileConfigProvider\n"
-            f"config.providers.strimzidir.class={providers}.DirectoryConfigProvider\n"
-            "config.providers.strimzidir.param.allowed.paths=/opt/kafka\n"
-            "config.providers.strimzisecrets.class=io.strimzi.kafka.KubernetesSecretConfigProvider\n"
-            "group.id=my-connect\noffset.storage.topic=my-connect-offsets\nconfig.storage.topic=my-connect-configs\n"
-            "status.storage.topic=my-connect-status\nconfig.storage.replication.factor=1\noffset.storage.replication.factor=1\n"
-            "status.storage.replication.factor=1\noffset.storage.partitions=1\nstatus.storage.partitions=1\n"
-            f"key.converter=org.apache.kafka.connect.json.JsonConverter\nvalue.converter=org.apache.kafka.connect.json.JsonConverter\n"
-            f"listeners=http://:{port}\nrest.advertised.host.name=${{strimzienv:ADVERTISED_HOSTNAME}}\nrest.advertised.port={port}\n"
-            "plugin.path=/opt/kafka/plugins\n"
-        )
-        try:
-            options = [*HARD, "-v", f"{custom}:/opt/kafka/custom-config:ro", "--entrypoint", "/opt/kafka/kafka_connect_run.sh"]
-            run(_NAME, image("slim"), environment={"KAFKA_CONNECT_JMX_EXPORTER_ENABLED": "false"}, options=options)
-            wait_until(lambda: ask(f"http://127.0.0.1:{port}/health") is not None, 120, f"Strimzi's probe: {log_of(_NAME)[-3000:]}")
-            say("slim under Strimzi's command, with its property file: /health answers on the REST API's port")
-        finally:
-            remove(_NAME)
-            broker.stop()

@@ -19,6 +19,9 @@ TOOLS = {
     "/usr/libexec/podman/catatonit": "catatonit",
 }
 
+#: Seconds for any state. Most come within ten; a Spark sink next to a test run that takes the whole machine has needed four minutes.
+PATIENCE = 900.0
+
 _LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000")
 
 
@@ -93,7 +96,7 @@ def remove(*names: str) -> None:
         command("podman", "rm", "-f", "-v", "-t", "20", name, check=False)
 
 
-def wait_until(holds: Callable[[], bool], seconds: float, what: str) -> float:
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> float:
     """Wait for a state. Returns the seconds it took. Raises ImageTestError."""
     began = time.monotonic()
     while not holds():

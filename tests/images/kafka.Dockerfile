@@ -1,6 +1,7 @@
 # Stands in for apache/kafka:4.3.1: the broker's jars from Maven Central (the build's folder has them in libs/) on Debian's Java.
 FROM python:3.13-slim-trixie
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 \
+ && apt-get update \
  && apt-get install -y --no-install-recommends openjdk-21-jre-headless \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 1000 --create-home appuser \

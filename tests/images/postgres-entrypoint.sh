@@ -8,14 +8,13 @@ if [ "$(id -u)" = 0 ]; then
     exec setpriv --reuid postgres --regid postgres --init-groups "$0" "$@"
 fi
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-    initdb --username="$POSTGRES_USER" --pwfile=<(echo "$POSTGRES_PASSWORD") --auth-host=scram-sha-256 --auth-local=trust
+    initdb --username="$POSTGRES_USER" --pwfile=<(echo "$POSTGRES_PASSWORD")
     echo 'host all all all scram-sha-256' >> "$PGDATA/pg_hba.conf"
     # The official image's sample file listens on every interface; Debian's on the loopback alone.
     echo "listen_addresses = '*'" >> "$PGDATA/postgresql.conf"
-    echo "unix_socket_directories = '/tmp'" >> "$PGDATA/postgresql.conf"
     pg_ctl -D "$PGDATA" -o "$(printf '%q ' "${@:2}") -c listen_addresses=''" -w start
     for file in /docker-entrypoint-initdb.d/*.sql; do
-        psql -v ON_ERROR_STOP=1 -h /tmp --username "$POSTGRES_USER" --no-password --dbname "${POSTGRES_DB:-$POSTGRES_USER}" -f "$file"
+        psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" --no-password --dbname "${POSTGRES_DB:-$POSTGRES_USER}" -f "$file"
     done
     pg_ctl -D "$PGDATA" -m fast -w stop
 fi
