@@ -22,6 +22,7 @@ from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port, process_tree
 from connect_py.app.services.worker import RefusedError, Worker
 from tests import blocking_plugin, counting_plugin
+from tests.canary import Canary
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.waiting import eventually
@@ -207,6 +208,11 @@ class Cluster:
 
         return self.await_places(wanted, f"{tasks} tasks on {workers}", seconds, by)
 
+    @property
+    def blocks(self) -> Path:
+        """The file by which `tests.blocking_plugin` blocks where it has no configuration yet."""
+        return Path(self._properties["plugin.path"]) / "counting" / "blocks"
+
     # -- faults
 
     def freeze(self, worker: Worker, *, with_tasks: bool = True) -> None:
@@ -315,10 +321,15 @@ class History:
         """Starts that wrote within a time."""
         return {record.incarnation for record in self.records if since <= record.ms <= until}
 
-    def longest_pause(self, since: int, until: int) -> int:
-        """Longest time between two records within a time, in milliseconds."""
+    @property
+    def longest_pause(self) -> int:
+        """Longest time between two records, in milliseconds."""
+        return max((ended - began for began, ended in self.pauses(0, now_ms())), default=0)
+
+    def pauses(self, since: int, until: int) -> list[tuple[int, int]]:
+        """Times between two records within a time, the longest last."""
         times = sorted(record.ms for record in self.records if since <= record.ms <= until)
-        return max((two - one for one, two in pairwise(times)), default=0)
+        return sorted(pairwise(times), key=lambda pause: pause[1] - pause[0])
 
     def handed_over(self, since: int) -> int | None:
         """Milliseconds from a fault to the first record of another start of the task; None when there is none."""
@@ -356,28 +367,60 @@ class Fault:
     until: int = 0
 
 
+#: A task that a rebalance does not concern writes again within this time.
+PAUSE_MS = 200
+
+#: It works for longer in that time than a canary does, on several threads, and waits for the broker's and the worker's processes.
+WAITS_OF_A_TASK = 2
+
+
 @dataclass(slots=True)
 class Figures:
-    """Times of faults, read from the topics."""
+    """Times of faults, read from the topics.
+
+    Attributes:
+        handed_over: by kind of fault, how long after it another worker wrote.
+        late: what took longer than is allowed and than the machine withheld.
+        pauses: the longest of each task that a fault did not concern.
+        stopped: pauses that neither `PAUSE_MS` nor what the machine withheld explain.
+    """
 
     handed_over: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     late: list[str] = field(default_factory=list)
     pauses: list[int] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, faults: Sequence[Fault], histories: Mapping[tuple[str, int], History], slack_ms: int = 0) -> Figures:
+    def of(cls, faults: Sequence[Fault], histories: Mapping[tuple[str, int], History], canary: Canary) -> Figures:
         found = cls()
         for fault in faults:
             for task, history in histories.items():
                 if task in fault.tasks:
-                    took = history.handed_over(fault.began)
-                    if took is not None:
-                        found.handed_over[fault.what].append(took)
-                    if took is None or took > fault.limit_ms + slack_ms:
-                        found.late.append(f"{fault.what} of {fault.worker}: {task} after {took} ms, {fault.limit_ms} ms are allowed")
+                    found._note_hand_over(fault, task, history.handed_over(fault.began), canary)
                 elif len(history.incarnations(fault.began, fault.until)) == 1:
-                    found.pauses.append(history.longest_pause(fault.began, fault.until))
+                    found._note_pauses(fault, task, history.pauses(fault.began, fault.until), canary)
         return found
+
+    def _note_hand_over(self, fault: Fault, task: tuple[str, int], took: int | None, canary: Canary) -> None:
+        withheld = 0 if took is None else canary.withheld(fault.began, fault.began + took)
+        if took is not None:
+            self.handed_over[fault.what].append(took)
+        if took is None or took > fault.limit_ms + withheld:
+            self.late.append(
+                f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} after {took} ms; "
+                f"{fault.limit_ms} ms are allowed, and {withheld} ms were withheld"
+            )
+
+    def _note_pauses(self, fault: Fault, task: tuple[str, int], pauses: Sequence[tuple[int, int]], canary: Canary) -> None:
+        if not pauses:
+            return
+        self.pauses.append(pauses[-1][1] - pauses[-1][0])
+        for began, ended in pauses:
+            if ended - began > PAUSE_MS and ended - began > PAUSE_MS + WAITS_OF_A_TASK * (withheld := canary.withheld(began, ended)):
+                self.stopped.append(
+                    f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} wrote nothing for {ended - began} ms, "
+                    f"{began - fault.began} ms after it; {withheld} ms were withheld"
+                )
 
     def __str__(self) -> str:
         lines = [
@@ -385,11 +428,12 @@ class Figures:
             for what, times in self.handed_over.items()
         ]
         if self.pauses:
-            over = sum(pause > 200 for pause in self.pauses)
+            over = sum(pause > PAUSE_MS for pause in self.pauses)
             ordered = sorted(self.pauses)
             lines.append(
                 f"{len(ordered)} windows of unaffected tasks, longest pause in ms: median {ordered[len(ordered) // 2]}, "
-                f"p99 {ordered[int(len(ordered) * 0.99)]}, longest {ordered[-1]}; over 200 ms: {over}"
+                f"p99 {ordered[int(len(ordered) * 0.99)]}, longest {ordered[-1]}; over {PAUSE_MS} ms: {over}, "
+                f"all but {len(self.stopped)} of them by the machine"
             )
         return "\n".join(lines)
 

@@ -1,7 +1,8 @@
 """Workers of a group of three that are killed, frozen and ended at random, again and again, under load.
 
 What holds is read from the topics: no number is missing, no start of a task writes after a later one has begun, no stored offset goes back;
-and of a PostgreSQL table, every row has arrived. Times are printed. A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
+and of a PostgreSQL table, every row has arrived. Times are printed, and asserted but
+for what the machine withheld (`tests.canary`). A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
 CLUSTER_FAULTS is the number of faults of each kind; by default the long form has 12 kills, 6 freezes and 6 ends.
 """
 
@@ -15,6 +16,7 @@ import pytest
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.worker import Worker
 from tests import fault_counts
+from tests.canary import Canary
 from tests.cluster import (
     DELAY_MS,
     HEARTBEAT_MS,
@@ -41,9 +43,6 @@ TASKS = COUNTING * TASKS_EACH + 1
 
 #: How soon others have a worker's work.
 KILLED_MS, TERMINATED_MS = SESSION_MS + DELAY_MS + 3_000, 5_000
-
-#: What a test's machine may add, which has other things to do.
-SLACK_MS = 5_000
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ def run_series(cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, databa
     for number in range(COUNTING):
         cluster.create(f"c{number}", cluster.counting(f"c{number}", TASKS_EACH))
     series = Series(cluster, dice)
-    with Inserting(postgres, database) as inserting:
+    with Canary() as canary, Inserting(postgres, database) as inserting:
         cluster.create("table", postgres_source(postgres, database, cluster.tag, table_include_list="public.item"))
         shown = cluster.await_all_running(TASKS)
         for kind in kinds:
@@ -127,7 +126,7 @@ def run_series(cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, databa
         f"{len(kinds)} faults: {sum(len(history.records) for history in histories.values())} numbers, {repeated} of them repeated; ", end=""
     )
     print(f"{rows} rows of PostgreSQL in {records} records")
-    figures = Figures.of(series.faults, histories, SLACK_MS)
+    figures = Figures.of(series.faults, histories, canary)
     print(figures)
     assert_nothing_lost_and_one_owner(cluster, histories, kafka)
     fault_counts.note_changes(_GROUP, rows + sum(len(history.records) for history in histories.values()))
@@ -146,6 +145,7 @@ def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owne
     kinds = dice.sample(["kill", "freeze", "terminate"], 3)
     figures = run_series(cluster, kafka, postgres, database, dice, kinds)
     assert figures.late == []
+    assert figures.stopped == []
 
 
 @pytest.mark.long
@@ -156,3 +156,4 @@ def test_so_it_is_again_and_again(
     assert HEARTBEAT_MS < SESSION_MS
     figures = run_series(cluster, kafka, postgres, database, dice, [kind] * rounds(count))
     assert figures.late == []
+    assert figures.stopped == []
