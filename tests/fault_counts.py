@@ -43,6 +43,11 @@ class Fault(StrEnum):
     FROZEN_BROKER = "a Kafka broker that stands still, and wakes"
     KILLED_DATABASE = "`kill -9` of the database"
     CUT_CONNECTION = "a connection that the database ends"
+    RESET = "connections to the database or to Kafka, reset"
+    HALF_OPEN = "connections on which nothing comes any more, and that stay open"
+    LATE = "seconds in which everything is late"
+    EATEN = "a request that is carried out, whose answer is lost with its connection"
+    DISK_FULL = "a disk that is full, and has room again"
     REQUEST = "pause, stop or restart by REST, under load"
 
 

@@ -1,10 +1,12 @@
-"""Peers that accept and say nothing, and a TCP proxy that falls silent, as a firewall that forgot a flow and a frozen machine do."""
+"""Peers that accept and say nothing, and a TCP proxy that falls silent, as a firewall that forgot a flow and a frozen machine do, cuts
+connections, delays what passes, and eats answers."""
 
 from __future__ import annotations
 
 import contextlib
 import select
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 
@@ -49,6 +51,8 @@ class Proxy:
     Attributes:
         port: where it listens, on 127.0.0.1.
         accepted: how many connections it took.
+        delay: seconds by which everything that passes is late.
+        eaten: how many answers were lost.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -56,10 +60,13 @@ class Proxy:
         self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port: int = self._server.getsockname()[1]
         self.accepted = 0
+        self.delay = 0.0
+        self.eaten = 0
         self._silent = threading.Event()
         self._closed = threading.Event()
         self._open: list[socket.socket] = []
         self._frozen: set[socket.socket] = set()
+        self._cut: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
@@ -71,6 +78,10 @@ class Proxy:
         """Serve new connections; those that were open stay silent, as after a failover."""
         self._frozen |= set(self._open)
         self._silent.clear()
+
+    def cut(self) -> None:
+        """Reset every open connection, on both sides."""
+        self._cut |= set(self._open)
 
     def close(self) -> None:
         """Close everything."""
@@ -85,6 +96,10 @@ class Proxy:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def answers(self) -> Answers:
+        """Return what decides which answers of a new connection pass."""
+        return Answers()
 
     def _start(self, target: object, *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)  # type: ignore[arg-type]
@@ -107,8 +122,12 @@ class Proxy:
             self._open.append(server)
             if self._silent.is_set():
                 return
+            answers = self.answers()
             other = {client: server, server: client}
             while not self._closed.is_set():
+                if client in self._cut:
+                    reset(client, server)
+                    return
                 if self._silent.is_set() or client in self._frozen:
                     self._closed.wait(0.05)
                     continue
@@ -122,4 +141,140 @@ class Proxy:
                         if not other:
                             return
                         continue
+                    if self.delay:
+                        self._closed.wait(self.delay)
+                    if ready is client:
+                        answers.asked(data)
+                    else:
+                        data = answers.passing(data)
                     other[ready].sendall(data)
+                    if answers.is_eaten:
+                        self.eaten += 1
+                        reset(client, server)
+                        return
+
+
+def reset(*peers: socket.socket) -> None:
+    """End connections with a RST, as a firewall does."""
+    for peer in peers:
+        with contextlib.suppress(OSError):
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+
+
+class Answers:
+    """Decides which answers of a connection pass: here all of them.
+
+    Attributes:
+        is_eaten: whether one was kept back for ever: the connection ends then.
+    """
+
+    is_eaten = False
+
+    def asked(self, data: bytes) -> None:
+        """The client has said something."""
+
+    def passing(self, data: bytes) -> bytes:
+        """Return what passes of what the server has said."""
+        return data
+
+
+class Appetite:
+    """How many answers shall be eaten; shared by the connections of a proxy.
+
+    Attributes:
+        left: of them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.left = 0
+
+    def wants(self) -> bool:
+        """Return whether one more is eaten, and count it."""
+        with self._lock:
+            wanted = self.left > 0
+            self.left -= wanted
+            return wanted
+
+
+class EatingProxy(Proxy):
+    """Lets the next request of any connection through, and eats its answer, when it is told to."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.appetite = Appetite()
+        super().__init__(host, port)
+
+    def eat(self, count: int = 1) -> None:
+        """Eat answers to come."""
+        self.appetite.left += count
+
+    def answers(self) -> Answers:
+        """See `Proxy`."""
+        return _NextAnswer(self.appetite)
+
+
+class _NextAnswer(Answers):
+    def __init__(self, appetite: Appetite) -> None:
+        self._appetite = appetite
+        self._is_next = False
+
+    def asked(self, data: bytes) -> None:
+        self._is_next = self._is_next or self._appetite.wants()
+
+    def passing(self, data: bytes) -> bytes:
+        self.is_eaten = self._is_next
+        return b"" if self.is_eaten else data
+
+
+class KafkaProxy(EatingProxy):
+    """In front of a broker, without TLS: eats answers to requests of some kinds.
+
+    Attributes:
+        kinds: numbers of the API whose answers may be eaten (Kafka's protocol guide, "API Keys").
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.kinds: frozenset[int] = frozenset()
+        super().__init__(host, port)
+
+    def answers(self) -> Answers:
+        """See `Proxy`."""
+        return _KafkaAnswers(self)
+
+
+class _KafkaAnswers(Answers):
+    """A request begins with its size, its kind, its version and a number, an answer with its size and the number of its request."""
+
+    def __init__(self, proxy: KafkaProxy) -> None:
+        self._proxy = proxy
+        self._requests, self._answers = bytearray(), bytearray()
+        self._skip = 0
+        self._victims: set[bytes] = set()
+
+    def asked(self, data: bytes) -> None:
+        self._requests += data
+        while True:
+            skipped = min(self._skip, len(self._requests))
+            del self._requests[:skipped]
+            self._skip -= skipped
+            if len(self._requests) < 12:
+                return
+            size, kind = struct.unpack_from(">ih", self._requests)
+            if kind in self._proxy.kinds and self._proxy.appetite.wants():
+                self._victims.add(bytes(self._requests[8:12]))
+            self._skip = 4 + size
+
+    def passing(self, data: bytes) -> bytes:
+        self._answers += data
+        passed = bytearray()
+        while len(self._answers) >= 8:
+            end = 4 + int.from_bytes(self._answers[:4], "big")
+            if len(self._answers) < end:
+                break
+            if bytes(self._answers[4:8]) in self._victims:
+                self.is_eaten = True
+                break
+            passed += self._answers[:end]
+            del self._answers[:end]
+        return bytes(passed)
