@@ -55,6 +55,7 @@ class FileStreamSinkTask(SinkTask):
         self._file: BinaryIO | None = None
         self._path: str | None = None
         self._must_sync = False
+        self._begin = b""
 
     def start(self, config: Mapping[str, str], context: SinkTaskContext) -> None:
         """Open the file."""
@@ -70,19 +71,23 @@ class FileStreamSinkTask(SinkTask):
                 f"{error.strerror}. Nothing was read.",
             ) from _file_error(error)
         self._must_sync = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        if self._must_sync and _ends_within_a_line(self._path):
+            self._begin = b"\n"
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Append one line a record."""
         if not records:
             return
         assert self._file is not None
-        rest = memoryview("".join(f"{to_text(r.value_schema, r.value)}\n" for r in records).encode("utf-8", "replace"))
+        lines = "".join(f"{to_text(r.value_schema, r.value)}\n" for r in records).encode("utf-8", "replace")
+        rest = memoryview(self._begin + lines)
         try:
             while rest:
                 rest = rest[self._file.write(rest) or 0 :]
             self._file.flush()
         except OSError as error:
             raise FatalTaskError(self._not_written(error)) from error
+        self._begin = b""
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Have the disk hold what was put."""
@@ -126,6 +131,15 @@ class FileStreamSinkConnector(UniformSinkConnector):
     def task_class(self) -> type[SinkTask]:
         """Return the class of its tasks."""
         return FileStreamSinkTask
+
+
+def _ends_within_a_line(path: str) -> bool:
+    """Return whether the last line is only a part of one, as a full disk leaves it: what comes next must not be appended to it."""
+    try:
+        with open(path, "rb") as file:
+            return file.seek(0, os.SEEK_END) > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
+    except OSError:  # one that may only be written
+        return False
 
 
 def _file_error(error: OSError) -> ConnectError:
