@@ -195,7 +195,7 @@ def _number(schema: Schema, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_float32(value: float) -> float:

@@ -93,7 +93,7 @@ def encode_value(schema: Schema | None, value: Any, options: WriteOptions = Writ
 def payload_writer(schema: Schema | None, options: WriteOptions = WriteOptions()) -> Writer:  # noqa: B008
     """Return the function that writes values of a schema; without one it goes by each value's own type."""
     if schema is None:
-        return _schemaless
+        return _without_schema
     write = _LOGICAL[schema.name](schema, options) if schema.name in _LOGICAL else _plain(schema, options)
     if schema.default is not None and options.replace_null_with_default:
         null: str | None = write(schema.default)
@@ -276,6 +276,13 @@ LOGICAL_NAMES = frozenset(name for name in _LOGICAL if name is not None)
 
 _NO_SCHEMA = WriteOptions()
 _BARE = {type_: _plain(Schema(type_), _NO_SCHEMA) for type_ in (Type.INT64, Type.FLOAT64, Type.BOOLEAN, Type.STRING, Type.BYTES)}
+
+
+def _without_schema(value: Any) -> str:
+    try:
+        return _schemaless(value)
+    except RecursionError:
+        raise DataError("The value is nested too deeply to be written as JSON") from None
 
 
 def _schemaless(value: Any) -> str:

@@ -77,12 +77,14 @@ def reformat(text: str) -> str:
             `nan`, `inf`, `Infinity` in any case. More digits than needed are kept as they are.
     """
     sign = ""
-    if text[0] in "+-":
+    if text[:1] in ("+", "-"):
         sign = "-" if text[0] == "-" else ""
         text = text[1:]
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     if not (whole + fraction).isdigit():
+        if text.lower() not in ("nan", "inf", "infinity"):
+            raise ValueError(f"{text[:80]!r} is no number")
         return "NaN" if text[:1] in "nN" else sign + "Infinity"
     digits = whole + fraction
     point = len(whole) + int(exponent or 0)

@@ -155,12 +155,12 @@ def decode_key(text: str) -> list[JavaValue | None] | None:
         if data[:4] != _HEAD:
             raise ValueError("it does not begin as a Java object does")
         found = _Reader(data).value()
-    except (ValueError, LookupError, struct.error) as error:
+    except (ValueError, LookupError, OverflowError, struct.error) as error:
         raise ConfigError(
             f"A key of an incremental snapshot in the stored offset cannot be read: {error}. Nothing was read. Stop the connector and take "
             "the fields incremental_snapshot_* out of its offset (PATCH offsets), then send the signal again."
         ) from None
-    if found is not None and not isinstance(found, list):
+    if found is not None and not (isinstance(found, list) and all(isinstance(part, JavaValue | bytes | None) for part in found)):
         raise ConfigError(f"A key of an incremental snapshot in the stored offset is no array but {found!r}")
     return None if found is None else [JavaValue(_BYTES, f"\\x{part.hex()}") if isinstance(part, bytes) else part for part in found]
 

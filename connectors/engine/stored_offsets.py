@@ -59,7 +59,7 @@ def whole_number(stored: SourceOffset, name: str) -> int | None:
         return None
     try:
         return int(value)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         raise ConfigError(
             f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
             "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."

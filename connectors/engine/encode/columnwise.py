@@ -75,7 +75,7 @@ class ColumnwiseEncoder:
             return convert(text)
         except StandsForNull:
             return null_text(column, numeric=numeric, defaults=self._plan.nulls_as_defaults)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # a TypeError: a time with a zone where none belongs
             if not column.schema.optional:
                 raise DataError(f"A value of the required column {column.name} has no form in {self._name}: {error}") from None
             if self._on_failure == "fail":

@@ -204,7 +204,7 @@ def write_row_loop(
         with code.block("try:"):
             code.add(unpack, *(escape_check(plan, "raise ValueError") if checks else ()), *writer.lines)
             code.add(f"append((route, {writer.key}, join_bytes((HEAD, {writer.row}, end))))")
-        with code.block("except (ValueError, IndexError):"):
+        with code.block("except (ValueError, IndexError, TypeError):"):
             code.add(f"key, shown = {careful}(row)", "append((route, key, join_bytes((HEAD, shown, end))))")
 
 

@@ -12,7 +12,7 @@ import base64
 import datetime
 from binascii import b2a_base64
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from string import ascii_letters, digits
 
@@ -92,8 +92,11 @@ def _unscaled(scale: int) -> Callable[[str], int]:
 
 
 def finite(text: str) -> Decimal:
-    """Parse a decimal. Raises Unrepresentable: it is NaN or infinite."""
-    value = Decimal(text)
+    """Parse a decimal. Raises Unrepresentable: it is NaN or infinite. Raises ValueError: it is none."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text[:80]!r} is no number") from None
     if not value.is_finite():
         raise Unrepresentable(f"{text} has no form as a Decimal")
     return value

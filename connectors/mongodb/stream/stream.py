@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
+from bson.errors import BSONError
 from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 from pymongo.command_cursor import CommandCursor
@@ -35,7 +36,7 @@ from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken
 from connectors.mongodb.server.connection import Client, translated
-from connectors.mongodb.values.bson_forms import Form
+from connectors.mongodb.values.bson_forms import Form, MalformedBsonError
 from connectors.mongodb.values.bson_json import bson_json
 from connectors.mongodb.values.documents import RAW, Documents, Event, fields_of
 
@@ -139,10 +140,12 @@ class Fragments:
                 found.append(event)
                 continue
             self._parts.append(event)
-            fragment = fields_of(split)
-            if fragment["fragment"] != len(self._parts):
+            fragment = fields_of(split) if isinstance(split, bytes) else {}
+            number = fragment.get("fragment")
+            if number != len(self._parts):
                 raise FatalTaskError("Missing event fragment")
-            if fragment["fragment"] == fragment["of"]:
+            if number == fragment.get("of"):
+                _check(event)
                 found.append(merged(self._parts))
                 self._parts = []
         return found
@@ -158,6 +161,26 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return event
 
 
+#: What fields of an event are, as `fields_of` gives them.
+_KINDS: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("_id", "ns", "documentKey", "lsid", "splitEvent", "updateDescription"), bytes),
+    **dict.fromkeys(("fullDocument", "fullDocumentBeforeChange"), bytes),
+    **dict.fromkeys(("wallTime", "txnNumber"), int),
+    "operationType": str,
+    "clusterTime": tuple,
+}
+#: Fields of each event of a document; only the last fragment of one that was split needs the others.
+_REQUIRED: Final = ("_id", "operationType", "ns", "documentKey", "clusterTime")
+
+
+def _check(event: Event) -> None:
+    """Raise MalformedBsonError where an event is none of the server's manual, "Change Events"."""
+    wrong = [name for name, value in event.items() if not isinstance(value, _KINDS.get(name, object))]
+    missing = [name for name in (("_id",) if "splitEvent" in event else _REQUIRED) if name not in event]
+    if wrong or missing:
+        raise MalformedBsonError(f"A change event is not as the server documents it: without {missing}, of other types {wrong}")
+
+
 _FIELDS: Final = 3
 _OPTIONS: Final[CodecOptions[dict[str, Any]]] = CodecOptions(
     datetime_conversion=DatetimeConversion.DATETIME_MS, unicode_decode_error_handler="replace"
@@ -167,7 +190,10 @@ _text = bson_json(Form.RELAXED).document
 
 def signal_of(raw: bytes) -> tuple[str, str, str] | None:
     """Return id, type and data (JSON text, perhaps empty) of a signal document; None, with a warning, for another document."""
-    document = bson.decode(raw, _OPTIONS)
+    try:
+        document = bson.decode(raw, _OPTIONS)
+    except BSONError as error:
+        raise MalformedBsonError(f"A signal document cannot be read: {error}") from error
     if len(document) != _FIELDS:
         log.warning("The signal event '%s' should have %d fields but has %d", _text(raw), _FIELDS, len(document))
         return None
@@ -233,7 +259,11 @@ class EventStream:
         counts = {"c": 0, "u": 0, "d": 0}
         shown = False
         for event in events:
-            shown |= self._event(event, counts)
+            try:
+                shown |= self._event(event, counts)
+            except (KeyError, TypeError, AttributeError):
+                _check(event)
+                raise
         if events:
             self._metrics.events(sum(counts.values()), created=counts["c"], updated=counts["u"], deleted=counts["d"])
             offset = self.offset
@@ -290,7 +320,10 @@ class EventStream:
 
     def _collection(self, name: bytes) -> Collection | None:
         fields = fields_of(name)
-        namespace = f"{fields['db']}.{fields['coll']}"
+        database, name_in_it = fields.get("db"), fields.get("coll")
+        if not (isinstance(database, str) and isinstance(name_in_it, str)):
+            raise MalformedBsonError(f"A change event is of no collection: {fields}")
+        namespace = f"{database}.{name_in_it}"
         found = self._collections.get(namespace) if self._is_captured(namespace) else None
         self._known[name] = found
         if found is not None:
@@ -301,6 +334,8 @@ class EventStream:
         documents = self._documents
         key = documents.key(event["documentKey"], collection)
         wall_ms = event.get("wallTime")
+        if not (isinstance(wall_ms, int | None) and isinstance(event["_id"], bytes)):
+            _check(event)
         now_ms = time.time_ns() // 1_000_000
         seconds, increment = event["clusterTime"]
         session, number, transaction = self._transaction(event)

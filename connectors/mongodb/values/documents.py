@@ -146,7 +146,10 @@ class Documents:
     def key(self, raw: bytes, collection: Collection) -> bytes:
         """Return the key of a document, or of a `documentKey`. Raises MalformedBsonError."""
         if raw[5:9] != _ID:
-            raw = bson.encode({"_id": bson.decode(raw, RAW).get("_id")})
+            try:
+                raw = bson.encode({"_id": bson.decode(raw, RAW).get("_id")})
+            except BSONError as error:
+                raise MalformedBsonError(f"The key of a document cannot be read: {error}") from error
         return collection.key_start + quick_quote(self._id(raw[4], raw, 9, len(raw) - 1)).encode() + collection.key_end
 
     def session(self, raw: bytes) -> str:
@@ -163,8 +166,13 @@ class Documents:
         """Return the JSON text of an `updateDescription`. Raises as `quoted`."""
         parts = fields_of(description)
         updated: bytes | None = parts.get("updatedFields")
-        removed: list[str] = elements_of(parts.get("removedFields"))
-        truncated = [(entry["field"], int(entry["newSize"])) for entry in elements_of(parts.get("truncatedArrays"))]
+        try:
+            removed: list[str] = elements_of(parts.get("removedFields"))
+            truncated = [(entry["field"], int(entry["newSize"])) for entry in elements_of(parts.get("truncatedArrays"))]
+        except (TypeError, KeyError, ValueError) as error:
+            raise MalformedBsonError(f"The description of an update cannot be read: {error!r}") from error
+        if not all(isinstance(name, str) for name in (*removed, *(name for name, _ in truncated))) or not isinstance(updated, bytes | None):
+            raise MalformedBsonError("The description of an update has names that are no texts, or fields that are no document")
         if changes is not None:
             if updated is not None:
                 updated = encode_tree(changes.updated_fields(decode_tree(bytes(updated))))

@@ -134,7 +134,7 @@ def _numbers(reader: Reader) -> tuple[int | None, int | None]:
     while not reader.accept(")"):
         token = reader.next()
         if token.kind == "number":
-            found.append(min(int(float(token.raw)), _MAX_LENGTH))
+            found.append(int(min(float(token.raw), _MAX_LENGTH)))
     return (found[0] if found else None), (found[1] if len(found) > 1 else None)
 
 

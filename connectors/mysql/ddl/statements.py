@@ -133,15 +133,17 @@ def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
     found = []
     while True:
         schema, name = reader.qualified_name()
-        id_ = tables.named(schema or database, name)
-        tables.tables.pop(id_, None)
-        found.append(Change("DROP", id_))
+        found.append(Change("DROP", tables.named(schema or database, name)))
         if not reader.accept(","):
-            return found
+            break
+    for change in found:
+        tables.tables.pop(change.id, None)
+    return found
 
 
 def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
     found = []
+    renamed = dict(tables.tables)  # a statement that cannot be understood further on must change nothing
     verb = reader.written(0, reader.at)
     while True:
         begin = reader.at
@@ -150,16 +152,17 @@ def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
             raise reader.error("TO was expected")
         new_schema, new_name = reader.qualified_name()
         old, new = tables.named(schema or database, name), tables.named(new_schema or database, new_name)
-        table = tables.tables.pop(old, None)
+        table = renamed.pop(old, None)
         if table is not None:
-            tables.tables[new] = replace(table, id=new)
+            renamed[new] = replace(table, id=new)
             found.append(
-                Change(
-                    "ALTER", new, tables.tables[new], previous=old, written=verb + without_surroundings(reader.written(begin, reader.at))
-                )
+                Change("ALTER", new, renamed[new], previous=old, written=verb + without_surroundings(reader.written(begin, reader.at)))
             )
         if not reader.accept(","):
-            return found
+            break
+    tables.tables.clear()
+    tables.tables.update(renamed)
+    return found
 
 
 def _set(reader: Reader, tables: Tables, database: str) -> None:

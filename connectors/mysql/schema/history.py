@@ -345,6 +345,8 @@ class HistoryFold:
         if not isinstance(record, dict) or not self._counts(record):
             return False
         changes = record.get("tableChanges")
+        if changes and not (isinstance(changes, list) and all(isinstance(change, dict) for change in changes)):
+            raise DataError("The tableChanges of a record of the schema history are no list of changes")
         if changes:
             if len(changes) == 1:
                 self._forget_renamed(record, str(changes[0].get("id")))

@@ -45,7 +45,6 @@ def _write_ways(code: Code, plan: RowPlan, mixed_stream: str) -> None:
     write_row(code, plan, "quick_tuple", "pieces", texts, stream=True)
 
 
-_NEW, _KEY, _OLD = b"NKO"
 _NULL = "\\N"
 
 
@@ -100,10 +99,10 @@ class PostgresEncoder(TableEncoder):
             tail: the payload's end (`envelope.tail`).
 
         Raises:
-            DataError: a required column's value has no JSON form.
+            DataError: a row is none of the table's, or a required column's value has no JSON form.
         """
         joined = b"".join(rows)
-        text = joined.decode()
+        text = _decoded(joined)
         end = self.end(source, tail)
         lines = text.split("\n")
         lines.pop()
@@ -136,13 +135,13 @@ class PostgresEncoder(TableEncoder):
 
     def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Encoded:
         """Encode one line; the newline may be missing. Raises as `copy_rows`."""
-        key, text = self._line(row.decode().removesuffix("\n"))
+        key, text = self._line(_decoded(row).removesuffix("\n"))
         return key, b"".join((self._row_head, text, b',"source":', source, b",", tail, self._close))
 
     def _line(self, line: str) -> Encoded:
         try:
             return self._mixed_snapshot(read_copy_line(line) if self.columns else [])
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, TypeError):
             return self._convert_line(line)
 
     def _convert_line(self, line: str) -> Encoded:
@@ -175,7 +174,7 @@ class PostgresEncoder(TableEncoder):
         Raises:
             DataError: as `insert`.
         """
-        if message[position] == _NEW:
+        if message[position : position + 1] == b"N":
             return (*self.insert(message, position, source, tail), None)
         old_key, old_row, key, row = self._old_and_new(message, position)
         if self.skip_unchanged and old_row == row:
@@ -216,7 +215,7 @@ class PostgresEncoder(TableEncoder):
             texts = split_tuple(data, sent, self._width)
             if texts is not None:
                 return self._mixed_stream(self._select(texts))
-        except (ValueError, LookupError):
+        except (ValueError, LookupError, TypeError):
             pass
         return self._row(self._select(read_tuple(message, at, self._width)[0]))
 
@@ -231,7 +230,7 @@ class PostgresEncoder(TableEncoder):
                 pieces[width] = pieces[width][:-3]
                 try:
                     return (*self._quick_tuple(pieces[: width + 1]), *self._quick_tuple(pieces[width:]))
-                except (ValueError, IndexError):
+                except (ValueError, IndexError, TypeError):
                     pass
         old, new = self._both_texts(message, position)
         return (*self._row(old), *self._row(new))
@@ -239,10 +238,10 @@ class PostgresEncoder(TableEncoder):
     def _both_texts(self, message: bytes, position: int) -> tuple[Sequence[Text], Sequence[Text]]:
         """Return the texts of the old and the new tuple; what the new one leaves out as unchanged is taken from a whole old one."""
         old, at = read_tuple(message, position + 1, self._width)
-        if message[at] != _NEW:
+        if message[at : at + 1] != b"N":
             raise DataError("An update's old tuple is not followed by a new one")
         new, _ = read_tuple(message, at + 1, self._width)
-        if message[position] == _OLD:
+        if message[position : position + 1] == b"O":
             new = [before if text is UNCHANGED else text for before, text in zip(old, new, strict=True)]
         return self._select(old), self._select(new)
 
@@ -254,8 +253,15 @@ class PostgresEncoder(TableEncoder):
     def _row(self, texts: Sequence[Text]) -> Encoded:
         try:
             return self._mixed_stream(texts)
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, TypeError):
             return self.columnwise.encode(texts, snapshot=False)
+
+
+def _decoded(rows: bytes) -> str:
+    try:
+        return rows.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"Rows of COPY are not UTF-8, the encoding of the connection: {error}") from None
 
 
 class FillingEncoder(PostgresEncoder):
@@ -281,7 +287,7 @@ class FillingEncoder(PostgresEncoder):
 
     def update(self, message: bytes, position: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
         """Encode as `PostgresEncoder.update`; raises what `fill` raises."""
-        if message[position] == _NEW:
+        if message[position : position + 1] == b"N":
             return (*self.insert(message, position, source, tail), None)
         return super().update(message, position, source, tail)
 

@@ -58,7 +58,7 @@ def read_tuple(data: bytes, at: int, width: int) -> tuple[list[Text], int]:
         One text a column, and where the tuple ends.
 
     Raises:
-        DataError: the tuple has another number of columns, or is no tuple in text form.
+        DataError: the tuple has another number of columns, is cut short, or is no tuple in text form.
     """
     columns = int.from_bytes(data[at : at + 2], "big")
     if columns != width:
@@ -68,20 +68,27 @@ def read_tuple(data: bytes, at: int, width: int) -> tuple[list[Text], int]:
     at += 2
     texts: list[Text] = []
     append = texts.append
-    for _ in range(width):
-        kind = data[at]
-        if kind == _TEXT:
-            start = at + 5
-            at = start + _LENGTH(data, at + 1)[0]
-            append(data[start:at].decode())
-            continue
-        at += 1
-        if kind == _NULL:
-            append(None)
-        elif kind == _TOAST:
-            append(UNCHANGED)
-        else:
-            raise DataError(f"A tuple has a value of the unknown kind {chr(kind)!r}; only text form is supported")
+    try:
+        for _ in range(width):
+            kind = data[at]
+            if kind == _TEXT:
+                start = at + 5
+                at = start + _LENGTH(data, at + 1)[0]
+                append(data[start:at].decode())
+                if at < start:
+                    raise ValueError(f"a value has a length of {at - start}")
+                continue
+            at += 1
+            if kind == _NULL:
+                append(None)
+            elif kind == _TOAST:
+                append(UNCHANGED)
+            else:
+                raise DataError(f"A tuple has a value of the unknown kind {chr(kind)!r}; only text form is supported")
+        if at > len(data):
+            raise ValueError(f"its last value goes {at - len(data)} bytes beyond its end")
+    except (ValueError, IndexError, struct.error) as error:
+        raise DataError(f"A row of the replication stream cannot be read: {error}") from error
     return texts, at
 
 

@@ -272,3 +272,22 @@ def test_every_value_reads_back_as_it_was_with_its_schema(pair, numeric):
 def test_quoted_text_is_json_of_the_same_text(text):
     assert json.loads(quote(text)) == text
     assert parse_json(quote(text).encode()) == text
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_a_whole_number_beyond_every_double_is_infinite(kind: str) -> None:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "true"})
+    for sign in ("", "-"):
+        text = f'{{"schema":{{"type":"{kind}","optional":true}},"payload":{sign}1{"0" * 400}}}'
+        assert converter.to_connect_data("t", text.encode())[1] == float(f"{sign}inf")
+
+
+def test_a_value_without_schema_that_is_nested_too_deeply_is_a_named_error() -> None:
+    value: object = 1
+    for _ in range(100_000):
+        value = [value]
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false"})
+    with pytest.raises(DataError, match="nested too deeply"):
+        converter.from_connect_data("t", None, value)

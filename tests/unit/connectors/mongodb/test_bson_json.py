@@ -23,7 +23,6 @@ from connectors.mongodb.values.bson_forms import Form, MalformedBsonError
 from connectors.mongodb.values.bson_json import MAX_DEPTH, bson_json, decode_tree, encode_tree
 from tests.bson_documents import document
 from tests.paths import GOLDEN
-from tests.seeds import size
 
 GOLDEN: dict[str, Any] = json.loads(gzip.decompress((GOLDEN / "bson_json.json.gz").read_bytes()).decode("utf-8", "surrogatepass"))
 STRICT, CANONICAL, RELAXED, SPACED = (
@@ -106,31 +105,6 @@ def folded(value: Any) -> Any:
     if value.keys() == {"$numberDecimal"} or value.keys() == {"$numberDouble"}:
         return {name: repr(float(text)) for name, text in value.items()}
     return {name: folded(item) for name, item in value.items()}
-
-
-@pytest.mark.parametrize("writer", WRITERS, ids=["strict", "canonical", "relaxed", "spaced"])
-def test_a_broken_document_is_a_text_or_the_named_error(writer: Any) -> None:
-    """`BSON_MUTATIONS=1000000` is the long form."""
-    rng = Random(SEED)
-    count = size("BSON_MUTATIONS", 8000, 200000) // 4
-    refused = 0
-    for index in range(count):
-        if index % 50 == 0:
-            whole = document(rng)
-        data = mutated(rng, whole)
-        try:
-            writer.document(data)
-        except MalformedBsonError:
-            refused += 1
-        except Exception as error:  # noqa: BLE001  any other class is the fault looked for
-            pytest.fail(f"BSON_SEED={SEED}, mutation {index}: {type(error).__name__} for {data.hex()}")
-        try:
-            decode_tree(data)
-        except MalformedBsonError:
-            pass
-        except Exception as error:  # noqa: BLE001  any other class is the fault looked for
-            pytest.fail(f"BSON_SEED={SEED}, mutation {index}: {type(error).__name__} for {data.hex()}, as a tree")
-    assert 0 < refused < count
 
 
 def mutated(rng: Random, data: bytes) -> bytes:

@@ -213,3 +213,32 @@ def mutate(data: bytes, source: random.Random) -> bytes:
     for _ in range(source.randint(1, 4)):
         found[source.randrange(len(found))] = source.randrange(256)
     return bytes(found[: source.randint(1, len(found))] if source.random() < 0.3 else found)
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({"wallTime": Timestamp(1, 1)}, "wallTime"),
+        ({"clusterTime": 5}, "clusterTime"),
+        ({"documentKey": "x"}, "documentKey"),
+        ({"documentKey": None}, "documentKey"),
+        ({"_id": 7}, "_id"),
+        ({"ns": None}, "ns"),
+        ({"ns": {"db": 5, "coll": "c"}}, "no collection"),
+        ({"operationType": None}, "operationType"),
+        ({"fullDocument": "text"}, "fullDocument"),
+        ({"splitEvent": {"fragment": 1, "of": 1}, "_id": None}, "_id"),
+    ],
+)
+def test_an_event_that_is_not_as_documented_is_a_named_error(change: dict[str, Any], names: str) -> None:
+    """A time of another type was written into the record as it was."""
+    with pytest.raises(MalformedBsonError, match=names):
+        shown([{**event("insert", fullDocument={"_id": 1}), **change}])
+
+
+@pytest.mark.parametrize(
+    "description", [{"removedFields": [5]}, {"truncatedArrays": [{"field": "a"}]}, {"truncatedArrays": [1]}, {"updatedFields": "x"}]
+)
+def test_a_description_that_is_not_as_documented_is_a_named_error(description: dict[str, Any]) -> None:
+    with pytest.raises(MalformedBsonError, match="description of an update"):
+        shown([event("update", updateDescription={"updatedFields": {}, **description})])

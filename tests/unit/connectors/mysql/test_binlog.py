@@ -3,31 +3,23 @@ and a tagged transaction, DDL.
 """
 
 import contextlib
-import functools
-import gc
 import json
-import os
-import random
-import signal
 import struct
-from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.mysql.binlog.codes import ColumnType, EventType, MalformedEventError
+from connectors.mysql.binlog.codes import ColumnType, MalformedEventError
 from connectors.mysql.binlog.columns import Meaning
-from connectors.mysql.binlog.events import KINDS, Gtid, Query, Rows, RowsQuery, TransactionPayload, decode_event, inner_events
+from connectors.mysql.binlog.events import Gtid, Query, Rows, RowsQuery, TransactionPayload, decode_event, inner_events
 from connectors.mysql.binlog.json_text import json_double, json_text, opaque_text
 from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader
-from connectors.mysql.binlog.table_map import StoredColumn, TableMap, described_columns
+from connectors.mysql.binlog.table_map import StoredColumn, TableMap
 from connectors.mysql.binlog.values import decimal_reader, stored_size
 from connectors.mysql.server.binlog_client import unpack_transaction
 from tests.paths import GOLDEN
-from tests.seeds import size
 from tests.stored_rows import stored_decimal
 
 EVENTS = [bytes.fromhex(event) for event in json.loads((GOLDEN / "mysql_binlog_events.json").read_text())["events"]]
@@ -95,95 +87,6 @@ def test_a_wrong_checksum_is_noticed():
     data[30] ^= 1
     with pytest.raises(MalformedEventError, match="checksum"):
         decode_event(bytes(data), checksum=True)
-
-
-def test_damaged_events_give_a_value_or_the_one_error():
-    """CONNECT_PY_MUTATIONS of them. None takes five seconds of the processor, and all together keep no memory."""
-    seed = random.randrange(1 << 32)
-    chance = random.Random(seed)
-    corpus = whole_events()
-    # half of all are maps of tables and rows, of which most can go wrong
-    tables = [data for data in corpus if data[4] == EventType.TABLE_MAP or data[4] in KINDS]
-    columns = next(body for body in events() if isinstance(body, TableMap)).columns
-    reader_of = functools.lru_cache(100)(functools.partial(row_reader, columns, MEANINGS))
-    readers = Counter()
-    before = signal.signal(signal.SIGVTALRM, hangs)
-    count = size("CONNECT_PY_MUTATIONS", 10000, 250000)
-    grown_from = 0
-    try:
-        for number in range(count):
-            data = damaged(chance, chance.choice(chance.choice([corpus, tables])))
-            signal.setitimer(signal.ITIMER_VIRTUAL, 5)
-            try:
-                readers[read_all(data, reader_of)] += 1
-            except MalformedEventError:
-                readers["malformed"] += 1
-            except Exception as error:
-                raise AssertionError(f"seed {seed}, event {data.hex()}") from error
-            if number == count // 4:
-                # by now the texts of dates and of times of a day that are kept have come to their limit
-                grown_from = resident_bytes()
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-    grown = resident_bytes() - grown_from
-    print(f"seed {seed}: {dict(readers)}, grown by {grown >> 10} kB after the first quarter")
-    assert grown < 64 << 20, f"seed {seed}: {grown} bytes"
-    assert len(readers) > 5, readers
-
-
-def hangs(*_):
-    raise TimeoutError("five seconds for one event")
-
-
-def whole_events():
-    """All events, and those inside of compressed transactions."""
-    found = []
-    for data in EVENTS:
-        found.append(data)
-        _, body = decode_event(data, checksum=True)
-        if isinstance(body, TransactionPayload):
-            inner, at = unpack_transaction(body), 0
-            while at < len(inner):
-                length = struct.unpack_from("<I", inner, at + 9)[0]
-                found.append(inner[at : at + length])
-                at += length
-    return found
-
-
-def damaged(chance, data):
-    """Other bytes behind the header, or an end too early; sometimes another type of event."""
-    found = bytearray(data)
-    for _ in range(chance.randrange(1, 6)):
-        found[chance.randrange(19, len(found))] = chance.choice([chance.randrange(256), 0, 255])
-    if chance.random() < 0.05:
-        found[4] = chance.choice(list(EventType))
-    if chance.random() < 0.2:
-        del found[chance.randrange(19, len(found) + 1) :]
-    struct.pack_into("<I", found, 9, len(found))
-    return bytes(found)
-
-
-def read_all(data, reader_of):
-    """Everything that one event says, rows included; returns the kind of event."""
-    _, body = decode_event(data, checksum=False)
-    if isinstance(body, TransactionPayload):
-        list(inner_events(unpack_transaction(body)))
-    elif isinstance(body, Rows) and body.width == len(MEANINGS):
-        if body.kind == "u":
-            read_pairs(reader_of(body.present), reader_of(body.present_after), body.body)
-        else:
-            read_images(reader_of(body.present), body.body)
-    elif isinstance(body, TableMap):
-        row_reader(body.columns, [PLAIN] * len(body.columns), b"\xff" * 100)
-        described_columns(body)
-    return type(body).__name__
-
-
-def resident_bytes():
-    """Of this process."""
-    gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 # -- decimals ------------------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 
 from connect_py.errors import DataError
 from connectors.engine.relational.tables import TableId
+from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import Tables
 from connectors.mysql.schema.history import HistoryFold, HistoryRecord, apply_changes, parse_id, quoted_id
@@ -137,3 +138,27 @@ def test_names_as_debezium_and_earlier_versions_wrote_them(text: str, name: str)
 def test_a_text_without_a_table_is_no_name() -> None:
     with pytest.raises(ValueError, match="no name of a table"):
         parse_id('"d"')
+
+
+@pytest.mark.parametrize("statement", ["RENAME TABLE t TO o, u", "DROP TABLE t, u,", "RENAME TABLE t TO u, u TO 'o', x"])
+def test_a_statement_that_is_refused_changes_nothing(statement):
+    tables = Tables()
+    for name in ("t", "u"):
+        apply(f"CREATE TABLE {name} (id INT)", tables, "d")
+    before = dict(tables.tables)
+    with pytest.raises(DdlError):
+        apply(statement, tables, "d")
+    assert tables.tables == before
+
+
+def test_a_length_that_is_no_number_of_characters_is_the_largest():
+    tables = Tables()
+    apply("CREATE TABLE t (a CHAR(1e999))", tables, "d")
+    assert tables.tables[TableId("d", "t")].columns[0].length == 2**31 - 1
+
+
+@pytest.mark.parametrize("changes", [[1.5], {"type": "CREATE"}, "t", 5, [None, {}]])
+def test_changes_of_a_record_that_are_none_are_a_named_error(changes):
+    fold = HistoryFold({"server": "s"}, None, lambda _: True)
+    with pytest.raises(DataError, match="schema history"):
+        fold.add(json.dumps({"source": {"server": "s"}, "position": {}, "tableChanges": changes}).encode())

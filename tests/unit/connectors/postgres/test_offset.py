@@ -94,6 +94,9 @@ def test_a_position_that_is_a_begin_or_commit_knows_no_event() -> None:
 
 
 def test_an_offset_that_is_no_number_names_its_field() -> None:
+    for value in ({"a": 1}, [5], float("inf")):
+        with pytest.raises(ConfigError, match=r"'lsn' of the stored offset is .*, not a whole number"):
+            PostgresOffset.load({"lsn": value})
     with pytest.raises(ConfigError, match="'lsn' of the stored offset is 'abc', not a whole number"):
         PostgresOffset.load(STREAMING | {"lsn": "abc"})
 

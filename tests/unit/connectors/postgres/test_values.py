@@ -241,3 +241,33 @@ def test_names_that_are_syntax_elsewhere_are_only_names():
         key, _ = encoder.copy_row(b"1\n", SOURCE, END)
         assert encoder.copy_rows([b"1\n"], Route("t", None, encoder.value_schema), SOURCE, END)[0][1] == key
         assert key.endswith(b":1}}")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text"), [("numeric", "1,5"), ("numeric", ""), ("float8", "abc"), ("float8", ""), ("float8", "-"), ("float4", "nix")]
+)
+def test_what_is_no_number_is_no_value(type_name, text):
+    """A text that is none was Infinity, or an error without a name."""
+    assert written(column(type_name), text) == "null"
+    with pytest.raises(DataError):
+        written(column(type_name, nullable=False), text)
+
+
+def test_a_time_with_a_zone_where_none_belongs_is_no_value():
+    assert written(column("time"), "23:59:59.5+00") == "null"
+
+
+def test_rows_of_copy_that_are_no_text_are_a_named_error():
+    encoder = PostgresEncoder("t", [column_plan(column("text"), DEFAULTS)], [], SOURCE_SCHEMA, PLAIN)
+    with pytest.raises(DataError, match="not UTF-8"):
+        encoder.copy_rows([b"\xff\n"], Route("t", None, encoder.value_schema), SOURCE, END)
+    with pytest.raises(DataError, match="not UTF-8"):
+        encoder.copy_row(b"\xff", SOURCE, END)
+
+
+@pytest.mark.parametrize("message", [b"I....", b"U....", b"U....O\0\1t\0\0\0\1a", b"D....K", b"U....O\0\1nX\0\1n"])
+def test_changes_that_are_cut_short_are_a_named_error(message):
+    encoder = PostgresEncoder("t", [column_plan(column("text"), DEFAULTS)], [], SOURCE_SCHEMA, PLAIN)
+    change = {b"I": encoder.insert, b"U": encoder.update, b"D": encoder.delete}[message[:1]]
+    with pytest.raises(DataError):
+        change(message, 5, SOURCE, END)
