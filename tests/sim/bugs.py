@@ -1,5 +1,5 @@
 """Planted bugs: the product with one rule broken. Each takes the place of one of the product's pieces; a simulation that does not find
-them says nothing of the bugs that it does not find either (`tests/sim/test_bugs.py`)."""
+them says nothing of the bugs that it does not find either (`tests/sim/test_sim.py`)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,7 +48,7 @@ def run(seed: int, world: str | None = None, bug: str | None = None, spared: fro
     """Run a seed.
 
     Args:
-        world: by its name; the seed chooses where none is named.
+        world: by its name; where none is named the bug's, or `source`.
         bug: a planted one.
         spared: faults to leave out.
     """
@@ -69,3 +70,18 @@ def shortest(outcome: Outcome) -> Outcome:
         return violation.partition(":")[0] if violation else None
 
     return run(outcome.seed, outcome.world, outcome.bug, shrunk(fails, outcome.chance.faults))
+
+
+def is_good_seed(seed: int, world: str, bug: str | None, steps: bool) -> bool:
+    """Run a seed; print it if it breaks a rule, or for its `steps`. Returns whether it broke none."""
+    outcome = run(seed, world, bug)
+    if outcome.violation or steps:
+        shown = outcome if steps else shortest(outcome)
+        print("\n".join(shown.story))
+        print(f"seed {shown.seed}, world {shown.world}: {shown.violation or 'no violation'}", flush=True)
+    return not outcome.violation
+
+
+def show_logs(visible: bool) -> None:
+    """Show what the product logs, or nothing of it."""
+    logging.basicConfig(level=logging.INFO if visible else logging.CRITICAL, format="        %(message)s")
