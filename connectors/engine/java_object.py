@@ -155,7 +155,7 @@ def decode_key(text: str) -> list[JavaValue | None] | None:
         if data[:4] != _HEAD:
             raise ValueError("it does not begin as a Java object does")
         found = _Reader(data).value()
-    except (ValueError, LookupError, OverflowError, struct.error) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError, struct.error) as error:
         raise ConfigError(
             f"A key of an incremental snapshot in the stored offset cannot be read: {error}. Nothing was read. Stop the connector and take "
             "the fields incremental_snapshot_* out of its offset (PATCH offsets), then send the signal again."

@@ -30,9 +30,6 @@ _TEXTS = (
     "`",
 )
 
-#: Nested further than Python's recursion.
-_DEEP = 3000
-
 
 def mutated(chance: random.Random, seeds: Sequence[bytes], *, is_json: bool = False) -> bytes:
     """Return one of the seeds with one to four kinds of damage."""
@@ -134,7 +131,10 @@ def _of_json(chance: random.Random, data: bytes) -> bytes:
         return data[: _at(chance, data)]
     for _ in range(chance.choice((1, 1, 2, 3))):
         tree = _changed(chance, tree)
-    return json.dumps(tree, ensure_ascii=chance.random() < 0.9).encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(tree, ensure_ascii=chance.random() < 0.9).encode("utf-8", "surrogatepass")
+    except RecursionError:  # nested twice
+        return data
 
 
 def _changed(chance: random.Random, tree: Any) -> Any:

@@ -136,8 +136,10 @@ def test_keys_of_bytes_come_back_and_those_of_pgjdbcs_objects_are_texts() -> Non
 TOO_LATE = TIMESTAMP + "7870770800007f016f5e66e87800000000"
 
 
-@pytest.mark.parametrize("key", [f"{HEAD}0000000173{TOO_LATE}", f"{HEAD}000000017571007e000000000000"])
+@pytest.mark.parametrize(
+    "key", [f"{HEAD}0000000173{TOO_LATE}", f"{HEAD}000000017571007e000000000000", f"{HEAD}000000017371007e000100000001"]
+)
 def test_a_key_of_parts_that_no_key_has_is_refused(key: str) -> None:
-    """A moment after the year 9999, and an array in the array."""
+    """A moment after the year 9999, an array in the array, and an object of no class."""
     with pytest.raises(ConfigError, match="A key of an incremental snapshot in the stored offset"):
         decode_key(key)
