@@ -618,6 +618,7 @@ def test_a_batch_is_counted_in_a_fraction_of_what_one_row_costs(step: Callable[[
 def everything() -> list[MetricGroup]:
     """A group of every kind, as a worker with a PostgreSQL source, a sink and a lakehouse sink has them."""
     worker = running()
+    worker.traffic = lambda: {"": {"incoming-byte-rate": 1.0, "outgoing-byte-rate": 1.0}, "node-1": {"request-rate": 1.0}}
     worker.rebalances = lambda: {"leader-name": "x", "connect-protocol": "x", "epoch": 1, "completed-rebalances-total": 1, "rebalancing": 0}
     groups = worker.groups(KINDS, "4.3.1", "h:8083")
     for metrics in (SourceMetrics(), SinkMetrics()):
@@ -642,8 +643,10 @@ def test_every_figure_is_on_the_page() -> None:
             assert re.search(rf"`[^`]*\b{re.escape(attribute)}\b[^`]*`", page), f"{group.type}: {attribute}"
 
 
-#: What connectors say; tests/integration/test_source_facts.py sees it.
+#: What connectors and tables say; tests/integration/test_source_facts.py and test_spark_figures.py see it.
 FACTS = (
+    "connect_py_snapshot_progress_",
+    "connect_py_lakehouse_table_",
     "connect_py_task_process_",
     "connect_py_postgres_slot_",
     "connect_py_mysql_binlog_",
