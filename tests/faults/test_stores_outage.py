@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from connect_py.api.storage import Status
 from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
@@ -75,3 +77,27 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
     writer.close(5)
     for store in (config, offsets, status):
         store.stop()
+
+
+#: What the page asks for must not wait for a broker; a loaded machine is given time.
+PAGE_SECONDS = 5.0
+
+
+@pytest.mark.long
+def test_the_page_answers_while_the_broker_is_gone(broker: KillableBroker, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("one\n")
+    worker = Worker(tmp_path / "worker", broker.bootstrap)
+    try:
+        worker.create("lines", {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines.txt"), "topic": "lines"})
+        broker.kill()
+        note(Fault.KILLED_BROKER, "one worker")
+        for _ in range(3):
+            for path in ("/ui/", "/ui/api/state", "/ui/api/worker", "/ui/api/connectors/lines", "/ui/api/connectors/lines/history"):
+                with urllib.request.urlopen(worker.url + path, timeout=PAGE_SECONDS) as answer:
+                    text = answer.read().decode()
+                assert answer.status == 200
+                if path.endswith(("state", "lines")):
+                    assert "lines" in text
+        broker.bring_back()
+    finally:
+        worker.stop()

@@ -1,6 +1,7 @@
 """What the page of the worker is answered: from memory, within a budget, without secrets."""
 
 import gzip
+import os
 import time
 
 import orjson
@@ -217,5 +218,6 @@ def test_a_hundred_connectors_take_at_most_60_kb_and_few_ms_and_ask_nobody(site)
         body = gzip.compress(orjson.dumps(site.page.state(None)), 1)
         spent.append(time.thread_time() - before)
         assert len(body) <= 60_000
-    # the best of thirty; 3 to 4 ms on the machine that wrote this, and twice the budget for one whose other core is busy
-    assert min(spent) < 0.010, f"{min(spent) * 1000:.1f} ms"
+    # the best of thirty; 3 to 4 ms on the machine that wrote this, and twice the budget for one whose cores are all busy
+    budget = 0.005 if os.getloadavg()[0] < (os.cpu_count() or 1) else 0.010
+    assert min(spent) <= budget, f"{min(spent) * 1000:.1f} ms"
