@@ -252,12 +252,12 @@ class PageRequests:
     def config(self, name: str) -> Mapping[str, str]:
         """Return a connector's configuration, secrets hidden. Raises NotFoundError."""
         config = _config_of(self._applier.configs.snapshot(), name)
-        return in_java_order(hidden(config, self._definition(config)))
+        return in_java_order(self._hidden(config))
 
     def put_config(self, name: str, config: Mapping[str, str | None], *, may_replace: bool) -> tuple[bool, Mapping[str, str]]:
         """Store a configuration. Raises as `Herder.put_connector`."""
         created, info = self._put_connector(name, self._meant(name, config), may_replace=may_replace)
-        return created, in_java_order(hidden(info.config, self._definition(info.config)))
+        return created, in_java_order(self._hidden(info.config))
 
     def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
         """Check a configuration. Raises as `Herder.validate`."""
@@ -273,6 +273,11 @@ class PageRequests:
 
     def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
         return restored(config, self._applier.configs.snapshot().connectors.get(name, {}))
+
+    def _hidden(self, config: Mapping[str, str]) -> dict[str, str]:
+        # an address with a login in it is hidden as a whole: what is sent back is then the stored value
+        logins = {value for value in config.values() if value and scrub(value) != value}
+        return hidden(config, self._definition(config), secrets_of(self._applier.plugins, config) | logins)
 
     def _definition(self, config: Mapping[str, str]) -> ConfigDef | None:
         try:

@@ -11,7 +11,7 @@ server of their own. This keeps honest mistakes and the obvious way out; who may
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from connect_py.api import ConfigDef, ConfigType
 from connect_py.errors import BadRequestError
@@ -20,9 +20,18 @@ from connect_py.log.redact import HIDDEN, is_secret_name
 _PLACEHOLDERS = re.compile(r"(\$\{[^}:]*:[^}]*\}\s*)+")
 
 
-def hidden(config: Mapping[str, str], definition: ConfigDef | None) -> dict[str, str]:
-    """Return a configuration without its secrets."""
-    return {name: HIDDEN if value and _is_secret(name, value, definition) else value for name, value in config.items()}
+def hidden(config: Mapping[str, str], definition: ConfigDef | None, secrets: Collection[str] = ()) -> dict[str, str]:
+    """Return a configuration without its secrets.
+
+    Args:
+        definition: the connector's.
+        secrets: further values that are secret, such as those of transforms whose definitions say so.
+    """
+
+    def shows(name: str, value: str) -> bool:
+        return not value or not (_is_secret(name, value, definition) or (value in secrets and not _PLACEHOLDERS.fullmatch(value.strip())))
+
+    return {name: value if shows(name, value) else HIDDEN for name, value in config.items()}
 
 
 #: Names of properties that say to which server a secret goes, as whom and how, and which connector has it.

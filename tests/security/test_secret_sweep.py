@@ -151,6 +151,10 @@ class Sweep:
             "/openapi.json",
             "/connector-plugins",
             "/admin/loggers",
+            "/ui/",
+            "/ui/index.html",
+            "/ui/api/state",
+            "/ui/api/worker",
         ):
             self.call("GET", path)
         for name in json.loads(self.call("GET", "/connectors")):
@@ -158,6 +162,8 @@ class Sweep:
             self.call("GET", f"/connectors/{name}/topics")
             self.call("GET", f"/connectors/{name}/offsets")
             self.call("PATCH", f"/connectors/{name}/offsets", {"offsets": []})
+            for part in ("", "/history", "/log", "/verification", "/config"):
+                self.call("GET", f"/ui/api/connectors/{name}{part}")
         for kind in ("status", "offset"):
             self.said += [
                 f"the {kind} topic has {record.key()!r} {record.value()!r}" for record in self.kafka.read(self.worker.topic(kind))
