@@ -4,7 +4,8 @@ Each program in `programs/` calls all functions of one client. `expected/*.json`
 (`outcome.py` says what is left out). With ``REFERENCE_URL=http://host:port`` the programs run against that worker too and its answers are
 what is expected; with ``RECORD_CLIENTS=1`` besides, they are stored.
 
-Left out: kcctl, which is published as a native binary on GitHub alone.
+kcctl is published as a native binary on GitHub alone, and Strimzi's operator and Debezium UI need a cluster: of these, programs here make
+the calls that their sources make.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ CLIENTS: dict[str, Callable[[], tuple[list[str], dict[str, str]]]] = {
     "cloudhut": lambda: go_program("cloudhut"),
     "ricardo": lambda: go_program("ricardo"),
     "strimzi-and-debezium-ui": lambda: python_program("drive_strimzi_calls.py"),
+    "kcctl": lambda: python_program("drive_kcctl_calls.py"),
 }
 #: The others need environments of their own, which take long to make.
-SHORT = ("kafka-connect-py", "strimzi-and-debezium-ui")
+SHORT = ("kafka-connect-py", "strimzi-and-debezium-ui", "kcctl")
 
 
 def drive(client: str, url: str, folder: Path) -> list[dict[str, Any]]:
