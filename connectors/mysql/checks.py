@@ -305,7 +305,8 @@ def log_findings(facts: Facts, wanted: Wanted) -> Iterator[Finding]:
         )
         return
     image = facts.variable("binlog_row_image")
-    for finding in log_format_findings(facts.variable("binlog_format"), image, accepts_minimal=wanted.accepts_minimal):
+    unfit = list(log_format_findings(facts.variable("binlog_format"), image, accepts_minimal=wanted.accepts_minimal))
+    for finding in unfit:
         name, value = finding.check.removeprefix("mysql."), "'ROW'" if "format" in finding.check else "'FULL'"
         yield replace(finding, statements=(facts.set_global(name, value),))
     if wanted.read_only and not facts.is_mariadb and facts.variable("gtid_mode") != "ON":
@@ -327,6 +328,18 @@ def log_findings(facts: Facts, wanted: Wanted) -> Iterator[Finding]:
             Person.DBA,
             "a user with SYSTEM_VARIABLES_ADMIN, or SUPER",
             (facts.set_global("binlog_order_commits", "ON"),),
+            severity="risk",
+        )
+    if not unfit and "PARTIAL_JSON" in facts.variable("binlog_row_value_options") and image not in ("", "FULL"):
+        yield Finding(
+            "mysql.binlog_row_value_options",
+            f"The log has only the differences of JSON documents (binlog_row_value_options=PARTIAL_JSON), and with "
+            f"binlog_row_image={image} it may lack the documents that they change.",
+            "Such a document is unavailable.value.placeholder in its event.",
+            Person.DBA,
+            "a user with SYSTEM_VARIABLES_ADMIN, or SUPER",
+            (facts.set_global("binlog_row_image", "'FULL'"),),
+            "Sessions that are connected keep their image until they connect again.",
             severity="risk",
         )
     yield from _expiry_findings(facts)

@@ -29,7 +29,7 @@ from offsets.schema_history import KafkaSchemaHistory
 
 _VARIABLES = (
     "log_bin", "binlog_format", "binlog_row_image", "binlog_expire_logs_seconds", "expire_logs_days", "gtid_mode", "server_id",
-    "log_replica_updates", "log_slave_updates", "binlog_order_commits", *LOCK_VARIABLES,
+    "log_replica_updates", "log_slave_updates", "binlog_order_commits", "binlog_row_value_options", *LOCK_VARIABLES,
 )  # fmt: skip
 #: An entry of a list of tables that is a name and no pattern: dots may be escaped.
 _NAME = re.compile(r"([\w$-]+)\\?\.([\w$-]+)|([\w$-]+)\[\.\]([\w$-]+)")

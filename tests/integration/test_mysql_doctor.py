@@ -99,6 +99,11 @@ FAULTS = {
         {"table_include_list": "{db}.a,{db}[.]b"},
     ),
     "binlog_format": (["SET GLOBAL binlog_format = 'STATEMENT'"], "mysql.binlog_format", {}),
+    "partial_json": (
+        ["SET GLOBAL binlog_row_value_options = 'PARTIAL_JSON'", "SET GLOBAL binlog_row_image = 'NOBLOB'"],
+        "mysql.binlog_row_value_options",
+        {},
+    ),
     "binlog_row_image": (["SET GLOBAL binlog_row_image = 'MINIMAL'"], "mysql.binlog_row_image", {}),
     "expiry": (["SET GLOBAL binlog_expire_logs_seconds = 3600"], "mysql.binlog_expire", {}),
     "engine": (["ALTER TABLE {db}.a ENGINE = MyISAM"], "mysql.tables.engine", {}),
@@ -249,6 +254,10 @@ def test_servers_without_log_or_gtids_are_found() -> None:
     assert found(Wanted(8), is_replica=True, log_replica_updates="OFF") == ["mysql.log_replica_updates"]
     assert found(Wanted(7)) == ["mysql.server_id"]
     assert found(Wanted(8, accepts_minimal=True), binlog_row_image="MINIMAL") == []
+    partial = {"binlog_row_value_options": "PARTIAL_JSON"}
+    assert found(Wanted(8), binlog_row_image="FULL", **partial) == []
+    assert found(Wanted(8), binlog_row_image="NOBLOB", **partial) == ["mysql.binlog_row_value_options"]
+    assert found(Wanted(8), binlog_row_image="MINIMAL", **partial) == ["mysql.binlog_row_image"]
     assert found(Wanted(8), signals=True, binlog_order_commits="OFF") == []
     assert found(Wanted(8), binlog_order_commits="OFF", gtid_mode="OFF") == []
     assert found(Wanted(8), signals=True, binlog_order_commits="OFF", gtid_mode="OFF") == ["mysql.binlog_order_commits"]

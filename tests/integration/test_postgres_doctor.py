@@ -177,18 +177,21 @@ def test_a_table_of_signals_that_cannot_be_used_is_found(place: Place, plant: Se
     assert place.look(**signals).findings == []
 
 
-def test_settings_that_lose_a_slot_are_found(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value", "says"), [("max_slot_wal_keep_size", "100MB", "100 MB"), ("wal_sender_timeout", "0", "wal_sender_timeout=0")]
+)
+def test_settings_that_lose_or_block_a_slot_are_found(place: Place, setting: str, value: str, says: str) -> None:
     try:
-        place.run("ALTER SYSTEM SET max_slot_wal_keep_size = '100MB'", "SELECT pg_reload_conf()")
+        place.run(f"ALTER SYSTEM SET {setting} = '{value}'", "SELECT pg_reload_conf()")
         deadline = time.monotonic() + 20
-        while checks(found := place.look()) != ["postgres.max_slot_wal_keep_size"]:  # the server reads its settings in its own time
+        while checks(found := place.look()) != [f"postgres.{setting}"]:  # the server reads its settings in its own time
             assert time.monotonic() < deadline, found
-        assert "100 MB" in found.findings[0].what
+        assert says in found.findings[0].what
         place.repair(found.findings)
         while place.look().findings:
             assert time.monotonic() < deadline
     finally:
-        place.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
+        place.run(f"ALTER SYSTEM RESET {setting}", "SELECT pg_reload_conf()")
 
 
 def test_no_free_slot_is_found_with_those_that_nobody_reads(place: Place) -> None:

@@ -22,6 +22,7 @@ from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, work
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.herder import validation
 from connect_py.herder.doctor.kafka_doctor import KafkaDoctor
+from connect_py.herder.doctor.own_process import open_file_findings, open_files
 from connect_py.log.lines import hiding
 from connect_py.log.redact import MIN_LENGTH, bounded, redactor, scrub, secret_values
 from connect_py.plugins.registry import Plugins
@@ -132,7 +133,8 @@ def _look(
         job = _Job(f"What {connector.java_name} needs", lambda: connector().doctor(config, is_running=is_running))
         job.start()
         server = job.result(deadline)
-    found = [own, server, *(job.result(deadline) for job in jobs)]
+    process = Diagnosis() if worker is None else Diagnosis(list(open_file_findings(*open_files())))
+    found = [own, server, process, *(job.result(deadline) for job in jobs)]
     if kafka is not None and not found[-1].unseen and server.topics:
         topics = _Job("The topics of the connector", lambda: kafka.topics(server.topics))
         topics.start()

@@ -116,6 +116,16 @@ def capacity_findings(facts: Facts, wanted: Wanted, *, is_running: bool) -> Iter
             ("ALTER SYSTEM SET idle_replication_slot_timeout = 0;", "SELECT pg_reload_conf();"),
             severity="risk",
         )
+    if not facts.state.wal_sender_timeout_ms:
+        yield Finding(
+            "postgres.wal_sender_timeout",
+            "The server never gives up a reader that has become silent (wal_sender_timeout=0).",
+            "When the worker's machine is lost, the slot stays in use for hours, and a start elsewhere has to wait for it.",
+            Person.DBA,
+            _SUPERUSER,
+            ("ALTER SYSTEM SET wal_sender_timeout = '60s';", "SELECT pg_reload_conf();"),
+            severity="risk",
+        )
     if facts.state.is_standby and not facts.hot_standby_feedback:
         yield Finding(
             "postgres.hot_standby_feedback",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +19,7 @@ from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.errors import BadRequestError, ConnectError
 from connect_py.herder.doctor.diagnose import diagnose
+from connect_py.herder.doctor.own_process import open_file_findings, open_files
 from connect_py.plugins.registry import Plugins
 from connect_py.providers.builtin import FileConfigProvider
 from connect_py.providers.resolver import Resolver
@@ -125,6 +129,21 @@ def test_a_variable_stands_in_place_of_its_value(tmp_path: Path) -> None:
     assert "elisabeth" not in str(found) and "tiger" not in str(found)
     missing = look("finds", Resolver({"file": provider}), user=f"${{file:{path}:nobody}}")
     assert ([finding.check for finding in missing.findings], missing.code) == (["configuration.variables"], 3)
+
+
+def test_a_worker_near_its_limit_of_open_files_is_found(tmp_path: Path) -> None:
+    assert list(open_file_findings(200, 1024)) == list(open_file_findings(200, -1)) == []
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as files:
+        for _ in range(100):
+            files.enter_context(open(os.devnull))
+        used, _ = open_files()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, before[1]))
+        try:
+            found = list(open_file_findings(*open_files()))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert [finding.check for finding in found] == ["worker.open_files"] and str(used + 20) in found[0].what
 
 
 def test_an_unknown_class_is_refused() -> None:
