@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from connect_py.app.demo.databases import DATABASES, DemoDatabase
-from connect_py.app.demo.screen import Screen, as_typed, command
+from connect_py.app.demo.screen import Screen, as_path, as_typed, command
 from connect_py.app.demo.stage import Stage, state_file, stop_what_was_left
 from connect_py.app.demo.story import SINK, SOURCE, Story, shown_url
 from connect_py.errors import ConnectError
@@ -78,7 +78,7 @@ def _stop(screen: Screen, stage: Stage, *, keep_folder: bool = False) -> None:
 
 
 def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
-    table, command_line = stage.warehouse / "inventory/customers", Path(sys.executable).parent / "connect-py"
+    python, command_line = as_path(sys.executable), as_path(Path(sys.executable).parent / "connect-py")
     screen.step("Everything is left running")
     screen.note(f"{stage.database.where}, Kafka at {stage.kafka.bootstrap.replace('127.0.0.1', 'localhost')}")
     for worker in stage.workers:
@@ -93,8 +93,8 @@ def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
         screen.code("$ " + as_typed(command("PUT", f"{url}/connectors/{SOURCE}/{verb}")))
     screen.say("   Change a row, and read the lakehouse table a few seconds later:")
     screen.code(f"$ {stage.database.command()}")
-    read = f"from pyiceberg.table import StaticTable; print(StaticTable.from_metadata('{table}').scan().to_arrow().to_pylist())"
-    screen.code(f'$ {sys.executable} -c "{read}"')
+    read = f"StaticTable.from_metadata('{stage.warehouse}/inventory/customers').scan().to_arrow().to_pylist()"
+    screen.code(f'$ {python} -c "from pyiceberg.table import StaticTable; print({read})"')
     screen.say("   Compare the tables with the database, row by row:")
     screen.code(f"$ {command_line} verify {SOURCE} {SINK} --worker {url}")
     for worker in stage.workers:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 import pymysql
 
+from connect_py.app.demo.screen import as_path
 from connect_py.app.services.kafka import Progress, silent
 from connect_py.app.services.mongo import MongoServer
 from connect_py.app.services.mysql import MySqlServer, mysqld
@@ -279,7 +280,7 @@ class Postgres(RelationalDatabase):
         """Return a call of psql."""
         server = f"postgresql://{self.server.user}:{self.server.password}@localhost:{self.server.port}/{DATABASE}"
         statement = "UPDATE inventory.customers SET last_name = 'Ibsen' WHERE id = 1002"
-        return f'{find_binaries() / "psql"} {server} -c "{statement}"'
+        return f'{as_path(find_binaries() / "psql")} {server} -c "{statement}"'
 
 
 class _PostgresSession:
@@ -371,7 +372,7 @@ class MySql(RelationalDatabase):
         login = f"host='{self.server.host}', port={self.server.port}, user='{self.server.user}', password='{self.server.password}'"
         statement = "'''UPDATE customers SET last_name = 'Ibsen' WHERE id = 1002'''"
         call = f"pymysql.connect({login}, database='{DATABASE}', autocommit=True).cursor().execute({statement})"
-        return f'{sys.executable} -c "import pymysql; {call}"'
+        return f'{as_path(sys.executable)} -c "import pymysql; {call}"'
 
     def _connect(self) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
         connection = self.server.connect()
@@ -502,7 +503,7 @@ class Mongo(DemoDatabase):
     def command(self) -> str:
         """Return a call of the driver."""
         change = "update_one({'_id': 1002}, {'$set': {'last_name': 'Ibsen'}})".replace("$", "\\$")
-        return f"{sys.executable} -c \"import pymongo; pymongo.MongoClient('{self.server.uri}').{DATABASE}.customers.{change}\""
+        return f"{as_path(sys.executable)} -c \"import pymongo; pymongo.MongoClient('{self.server.uri}').{DATABASE}.customers.{change}\""
 
 
 class _MongoSession:

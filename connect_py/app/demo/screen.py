@@ -158,6 +158,12 @@ def command(method: str, url: str, body: Mapping[str, object] | None = None) -> 
     return words
 
 
+def as_path(path: str | os.PathLike[str]) -> str:
+    """Return a program's path as one types it: from this folder, when it is below it."""
+    whole, here = os.path.abspath(path), os.path.join(os.getcwd(), "")
+    return whole.removeprefix(here)
+
+
 def as_typed(words: list[str]) -> str:
     """Return a command as text for a shell."""
     return shlex.join(words)

@@ -12,7 +12,7 @@ import pytest
 
 from connect_py.app.cli import main
 from connect_py.app.demo.events import Change, parse_change
-from connect_py.app.demo.screen import Screen, as_typed, command, progress
+from connect_py.app.demo.screen import Screen, as_path, as_typed, command, progress
 from connect_py.app.demo.stage import GROUP_SETTINGS, LeftRunning, group_names, is_still, state_file
 from connect_py.app.demo.takeover import Place, Tally, Writer, places, tally
 from connect_py.app.services.guard import started_at
@@ -32,6 +32,13 @@ def test_a_request_is_shown_as_a_command_that_a_shell_understands() -> None:
     words = subprocess.run(["sh", "-c", f"printf '%s\\n' {shown}"], capture_output=True, text=True, check=True).stdout
     assert words.startswith("curl\n-s\n-X\nPOST\n-H\nContent-Type: application/json\nhttp://localhost:8083/connectors\n-d\n")
     assert json.loads(words.split("-d\n")[1]) == body
+
+
+def test_paths_are_shown_from_this_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert as_path(tmp_path / ".venv/bin/connect-py") == ".venv/bin/connect-py"
+    assert as_path("/usr/bin/psql") == "/usr/bin/psql"
+    assert as_path(f"{tmp_path}-other/psql") == f"{tmp_path}-other/psql"
 
 
 def test_a_get_is_shown_without_what_it_does_not_need() -> None:
