@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.extras import install_command
+from connect_py.log.redact import readable, scrub
 
 if TYPE_CHECKING:
     from spark_sink.config.sink_config import SinkConfig
@@ -53,7 +54,8 @@ def iceberg_catalog(config: SinkConfig) -> Load:
     """Return how tables of an Iceberg catalog are loaded.
 
     Raises:
-        ConfigError: pyiceberg knows no such catalog.
+        ConfigError: pyiceberg knows no such catalog, or lacks a setting or a package for it.
+        ConnectError: the catalog cannot be asked.
     """
     settings = dict(config.catalog)
     hadoop = hadoop_settings(config)
@@ -61,13 +63,17 @@ def iceberg_catalog(config: SinkConfig) -> Load:
     kind = settings.pop("type", None) or _CLASSES.get(settings.get("catalog-impl", ""))
     for java in ("catalog-impl", "io-impl"):  # of no use outside of a JVM
         settings.pop(java, None)
+    if kind in ("hadoop", "rest", "jdbc", "hive") and not settings.get(needed := "warehouse" if kind == "hadoop" else "uri"):
+        raise ConfigError(f"lakehouse.catalog.{needed} is missing: verify needs it to read a catalog of type {kind}.")
+    if kind == "rest" and not settings["uri"].startswith(("http://", "https://")):
+        raise ConfigError(f"lakehouse.catalog.uri={scrub(settings['uri'])} is no address of a REST catalog: write http:// or https://.")
     if kind == "hadoop":
         return _of_directories(settings["warehouse"], storage | settings)
     if kind not in _KINDS:
         raise ConfigError(f"lakehouse.catalog.type={kind}: verify reads catalogs of type hadoop, {', '.join(_KINDS)}.")
     if kind == "jdbc":
         settings["uri"] = sqlalchemy_url(settings.get("uri", ""), settings)
-    return _of_catalog(config["catalog"], {"type": _KINDS[kind], **storage, **settings})
+    return _of_catalog(config["catalog"], kind, {"type": _KINDS[kind], **storage, **settings})
 
 
 def delta_storage(config: SinkConfig) -> dict[str, str]:
@@ -116,11 +122,22 @@ def _of_directories(warehouse: str, properties: Mapping[str, str]) -> Load:
     return load
 
 
-def _of_catalog(name: str, properties: Mapping[str, str]) -> Load:
+def _of_catalog(name: str, kind: str, properties: Mapping[str, str]) -> Load:
     from pyiceberg.catalog import load_catalog
-    from pyiceberg.exceptions import NoSuchTableError
+    from pyiceberg.exceptions import NoSuchTableError, NotInstalledError
 
-    catalog = load_catalog(name, **properties)
+    try:
+        catalog = load_catalog(name, **properties)
+    except ImportError:
+        raise
+    except NotInstalledError as error:
+        raise ConfigError(f"Reading a catalog of type {kind} needs more packages. {error}") from error
+    except Exception as error:
+        at = f" at {scrub(properties['uri'])}" if "uri" in properties else ""
+        raise ConnectError(
+            f"The sink's catalog ({kind}{at}) cannot be asked: {_reason(error)}. Its tables were not compared, and nothing was changed. "
+            "Make sure that the catalog runs, that this machine can reach it, and that lakehouse.catalog.* has its address and login."
+        ) from error
 
     def load(table: Sequence[str]) -> Any:
         try:
@@ -152,7 +169,12 @@ class LakeTable(Protocol):
 
 
 def open_lake_table(name: TableName, config: SinkConfig) -> LakeTable:
-    """Return the table of a sink. Raises ConfigError: this catalog cannot be read without Spark."""
+    """Return the table of a sink.
+
+    Raises:
+        ConfigError: this catalog cannot be read without Spark, or with these settings.
+        ConnectError: the catalog cannot be asked.
+    """
     if config["format"] == "delta":
         return _DeltaLakeTable(name, config)
     return _IcebergTable(name, config)
@@ -243,4 +265,10 @@ def _translated(what: str) -> Iterator[None]:
     except (ConnectError, GeneratorExit):
         raise
     except Exception as error:
-        raise ConnectError(f"{what}: {error}") from error
+        raise ConnectError(f"{what}: {readable(scrub(str(error)))}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of what a library says: others are of the library, not of the catalog."""
+    lines = readable(scrub(str(error))).splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from connect_py.api.config import ConfigType, parse_value
 from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Outcome, Patience
 from connect_py.app.verify.run import NoCommonTopicError, verify
@@ -20,6 +21,9 @@ from connect_py.errors import ConfigError
 from connect_py.plugins.registry import Plugins
 
 _LAKEHOUSE = "io.github.connectpy.spark.SparkLakehouseSink"
+
+#: The sink's commit interval, by its names.
+_INTERVALS = ("lakehouse.control.commit.interval-ms", "iceberg.control.commit.interval-ms")
 
 #: Where the part of a regex ends that stands for itself.
 _SPECIAL = re.compile(r"[\[\](){}.*+?^$]|\\[A-Za-z0-9]")
@@ -144,6 +148,11 @@ def verify_pairs(
         ConfigError: a configuration cannot be used, or there is no table to compare.
         ConnectError: one of the sides cannot be read.
     """
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"--table {pattern} is no regular expression: {error}. Nothing was compared.") from None
     compared = 0
     problem: NoCommonTopicError | None = None
     for pair in pairs:
@@ -161,6 +170,11 @@ def verify_pairs(
 
 
 def patience_of(sink: Mapping[str, str], wait: float | None, shown: int) -> Patience:
-    """Return how long differences may take to settle: by default twice the sink's commit interval, 30 seconds at least."""
-    commits = int(sink.get("lakehouse.control.commit.interval-ms") or sink.get("iceberg.control.commit.interval-ms") or 60_000) / 1000
+    """Return how long differences may take to settle: by default twice the sink's commit interval, 30 seconds at least.
+
+    Raises:
+        ConfigError: the interval is no number.
+    """
+    name = next((name for name in _INTERVALS if sink.get(name)), None)
+    commits = (parse_value(name, sink[name], ConfigType.INT) if name else 60_000) / 1000
     return Patience(wait=max(30.0, 2 * commits) if wait is None else wait, pause=min(5.0, max(0.5, commits / 2)), shown=shown)

@@ -14,6 +14,7 @@ from connect_py.app.verify.layout import Layout, NotComparableError
 from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Outcome, Patience
 from connect_py.app.verify.source import SourceRow, SourceTables
+from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -64,10 +65,11 @@ def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str
     from spark_sink import routing
 
     found: dict[TableName, list[str]] = {}
+    pattern = compile_java_regex(config.pattern) if config.pattern else None
     for name in tables.names():
         row = tables.first(name)
         topic = tables.topic(name) if row is None else row.topic
-        if topic not in config.topics and not (config.pattern and re.fullmatch(config.pattern, topic)):
+        if topic not in config.topics and not (pattern and pattern.fullmatch(topic)):
             continue
         source = tables.source(name)
         by = config["tables.route-field"] or ""

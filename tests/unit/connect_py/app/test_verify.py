@@ -11,15 +11,16 @@ import pyarrow as pa
 import pytest
 
 from connect_py.app.verify.compare import Comparison
-from connect_py.app.verify.lake import delta_storage, iceberg_catalog, sqlalchemy_url
+from connect_py.app.verify.lake import delta_storage, iceberg_catalog, open_lake_table, sqlalchemy_url
 from connect_py.app.verify.layout import Layout
 from connect_py.app.verify.normal import converter, date_text, days_of, micros_of, moment_text, of_column, time_text
 from connect_py.app.verify.report import Outcome, Patience, as_json, as_text
 from connect_py.app.verify.source import KeyRange, SourceRow
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, array, decimal_schema, struct
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, ConnectError
 from spark_sink.config.sink_config import parse
+from spark_sink.routing import TableName
 
 SINK = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
 
@@ -288,6 +289,36 @@ def test_catalogs_that_pyiceberg_does_not_know_are_named() -> None:
     config = parse({"topics": "t", "lakehouse.catalog.catalog-impl": "org.apache.iceberg.nessie.NessieCatalog"})
     with pytest.raises(ConfigError, match="verify reads catalogs of type hadoop, rest, jdbc"):
         iceberg_catalog(config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "says"),
+    [
+        (
+            {"type": "rest", "uri": "http://127.0.0.1:1"},
+            ConnectError,
+            "catalog (rest at http://127.0.0.1:1) cannot be asked: HTTPConnectionPool",
+        ),
+        (
+            {"type": "jdbc", "uri": "jdbc:sqlite:/no/folder/c.db", "warehouse": "/w"},
+            ConnectError,
+            "unable to open database file. Its tables were",
+        ),
+        (
+            {"type": "jdbc", "uri": "jdbc:postgresql://127.0.0.1:1/c", "warehouse": "/w", "jdbc.user": "u", "jdbc.password": "secret!"},
+            ConnectError,
+            "catalog (jdbc at postgresql+psycopg://u:[hidden]@127.0.0.1:1/c) cannot be asked",
+        ),
+        ({"type": "rest", "uri": "catalog:8181"}, ConfigError, "lakehouse.catalog.uri=catalog:8181 is no address of a REST catalog"),
+        ({"type": "rest"}, ConfigError, "lakehouse.catalog.uri is missing"),
+        ({"catalog-impl": "org.apache.iceberg.hadoop.HadoopCatalog"}, ConfigError, "lakehouse.catalog.warehouse is missing"),
+    ],
+)
+def test_a_catalog_that_cannot_be_asked_is_an_error_that_says_so(settings: dict[str, str], kind: type[ConnectError], says: str) -> None:
+    config = parse({"topics": "t", **{f"lakehouse.catalog.{name}": value for name, value in settings.items()}})
+    with pytest.raises(ConnectError) as caught:
+        open_lake_table(TableName(("public", "item")), config)
+    assert type(caught.value) is kind and says in str(caught.value) and "secret!" not in str(caught.value)
 
 
 def test_a_jdbc_catalog_is_known_by_its_class_too(tmp_path: Any) -> None:

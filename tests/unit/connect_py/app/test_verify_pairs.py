@@ -291,8 +291,9 @@ def files(tmp_path: Path) -> list[str]:
         {"connector.class": "io.debezium.connector.mongodb.MongoDbConnector", "mongodb.connection.string": "m", "topic.prefix": "p"},
         {"connector.class": POSTGRES, "topic.prefix": "p", "database.password": "${file:/x:y}", "database.hostname": "[hidden]"},
         {"connector.class": POSTGRES, "topic.prefix": "p", "database.password": "[hidden]"},
+        {"connector.class": LAKE, "topics": "p.public.item", "lakehouse.control.commit.interval-ms": "often"},
     ]
-    paths = [tmp_path / f"{name}.json" for name in ("source", "sink", "mongo", "secret", "hidden")]
+    paths = [tmp_path / f"{name}.json" for name in ("source", "sink", "mongo", "secret", "hidden", "often")]
     for path, config in zip(paths, configs, strict=True):
         path.write_text(json.dumps({"name": path.stem, "config": config}))
     return [str(path) for path in paths]
@@ -304,6 +305,8 @@ def files(tmp_path: Path) -> list[str]:
         ("{0}", "is a file: name the sink's file after it, or give the name of a worker's connector"),
         ("{0} {1} --show -1", "--show needs a number of 0 or more"),
         ("{0} {1} --wait nan", "--wait needs a number of seconds, 0 or more"),
+        ("{0} {1} --table public\\.item --table public.(", "--table public.( is no regular expression: missing ), unterminated subpattern"),
+        ("{0} {5}", "Invalid value often for configuration lakehouse.control.commit.interval-ms: Not a number of type INT"),
         ("{0} {1} --start 3 --digest a.b:c", "--digest, --start: only with --history"),
         ("{0} {1} --exactly-once", "--exactly-once: only with --history"),
         ("{0} {1} --html {0}/no/page.html", "there is no such folder"),
