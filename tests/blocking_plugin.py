@@ -13,6 +13,7 @@ from connect_py.api import (
     ConfigKey,
     ConfigType,
     ConfigValue,
+    ConnectorContext,
     Importance,
     SinkConnector,
     SinkRecord,
@@ -42,6 +43,16 @@ def block(config: Mapping[str, str | None], place: str) -> None:
         time.sleep(0.05)  # noqa: TID251  # it is what it is for
 
 
+#: Names the place to block in where the configuration is not known yet, and blocks it while it exists.
+BLOCKS = Path(__file__).with_name("blocks")
+
+
+def block_early(place: str) -> None:
+    """As `block`, of places that see no configuration."""
+    if BLOCKS.exists():
+        block({"block": BLOCKS.read_text(), "while": str(BLOCKS)}, place)
+
+
 class BlockingSource(SourceConnector):
     java_name = "tests.BlockingSource"
     java_task_name = "tests.BlockingSourceTask"
@@ -52,7 +63,12 @@ class BlockingSource(SourceConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
+        block_early("Connector::config")
         return _DEFINITION
+
+    def initialize(self, context: ConnectorContext) -> None:
+        super().initialize(context)
+        block_early("Connector::initialize")
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         block(config, "Connector::validate")

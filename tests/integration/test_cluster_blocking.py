@@ -27,19 +27,22 @@ def alone(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
         made.close()
 
 
+#: Places that see no configuration.
+EARLY = ("Connector::config", "Connector::initialize")
+
+
 class Blocked:
     """A connector that blocks in one place until the end of the test."""
 
     def __init__(self, folder: Path, cluster: Cluster, place: str, kind: str = "Source") -> None:
-        self._file = folder / "blocks"
-        self._file.touch()
+        self._file = cluster.blocks if place in EARLY else folder / "blocks"
+        self._file.write_text(place)
         self.name = f"{kind}-{place.replace('::', '-')}".lower()
         self.worker = cluster.workers[0]
         self.config = {
             "connector.class": f"tests.Blocking{kind}",
             "tasks.max": "1",
-            "block": place,
-            "while": str(self._file),
+            **({} if place in EARLY else {"block": place, "while": str(self._file)}),
             **({"topics": f"{cluster.tag}-t"} if kind == "Sink" else {}),
         }
 
@@ -62,8 +65,10 @@ def assert_another_works(cluster: Cluster, kafka: Kafka, name: str) -> None:
     cluster.workers[0].delete(name)
 
 
-def test_block_in_connector_validate(alone: Cluster, kafka: Kafka, tmp_path: Path) -> None:
-    blocked = Blocked(tmp_path, alone, "Connector::validate")
+@pytest.mark.parametrize("place", ["Connector::config", "Connector::validate"])
+def test_block_in_a_validation(alone: Cluster, kafka: Kafka, tmp_path: Path, place: str) -> None:
+    """testBlockInConnectorConfig, testBlockInConnectorValidate."""
+    blocked = Blocked(tmp_path, alone, place)
     answers: list[object] = []
 
     def ask() -> None:
@@ -77,7 +82,7 @@ def test_block_in_connector_validate(alone: Cluster, kafka: Kafka, tmp_path: Pat
     asking.start()
     try:
         blocked.await_block()
-        assert_another_works(alone, kafka, "next-to-validate")
+        assert_another_works(alone, kafka, f"next-to-{blocked.name}")
         assert answers == []
         assert blocked.name not in blocked.worker.request("GET", "/connectors")
     finally:
@@ -89,10 +94,16 @@ def test_block_in_connector_validate(alone: Cluster, kafka: Kafka, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("place", "kind"),
-    [("Connector::start", "Source"), ("Connector::taskConfigs", "Source"), ("Task::start", "Source"), ("Task::start", "Sink")],
+    [
+        ("Connector::initialize", "Source"),
+        ("Connector::start", "Source"),
+        ("Connector::taskConfigs", "Source"),
+        ("Task::start", "Source"),
+        ("Task::start", "Sink"),
+    ],
 )
 def test_block_in_a_start(alone: Cluster, kafka: Kafka, tmp_path: Path, place: str, kind: str) -> None:
-    """testBlockInConnectorStart, testBlockInSourceTaskStart, testBlockInSinkTaskStart."""
+    """testBlockInConnectorInitialize, testBlockInConnectorStart, testBlockInSourceTaskStart, testBlockInSinkTaskStart."""
     blocked = Blocked(tmp_path, alone, place, kind)
     blocked.create()
     try:
