@@ -119,19 +119,20 @@ class CountingSource(SourceConnector):
                 ConfigKey("topic", ConfigType.STRING, REQUIRED, Importance.HIGH, "Beginning of the topics' names."),
                 ConfigKey("rate", ConfigType.DOUBLE, 25, Importance.HIGH, "Records of a task in a second."),
                 ConfigKey("transaction.rows", ConfigType.INT, 0, Importance.LOW, "Records of a transaction; 0 leaves it to the worker."),
+                ConfigKey("tasks", ConfigType.INT, 0, Importance.LOW, "How many; 0 is tasks.max."),
                 *_FAILS,
             ]
         )
 
     def start(self, config: Mapping[str, str]) -> None:
-        self._config = {"rate": "25", "transaction.rows": "0", **config}
+        self._config = {"rate": "25", "transaction.rows": "0", "tasks": "0", **config}
         _Failing().begin(self, config)
 
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
         return config.get("transaction.rows", "0") != "0"
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._config) for _ in range(max_tasks)]
+        return [dict(self._config) for _ in range(int(self._config["tasks"]) or max_tasks)]
 
     def task_class(self) -> type[SourceTask]:
         return CountingTask

@@ -200,6 +200,47 @@ def test_create_connector_with_an_initial_state(shared: Cluster, state: str) -> 
     eventually(lambda: name not in first.request("GET", "/connectors"), "the end", 30)
 
 
+def test_create_sink_connector_with_stopped_initial_state_and_modify_offsets(shared: Cluster, kafka: Kafka) -> None:
+    """testCreateSinkConnectorWithStoppedInitialStateAndModifyOffsets: the first five records are left out."""
+    first, second, third = shared.workers
+    topic = f"{shared.tag}-ten"
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for number in range(1, 11):
+        producer.produce(topic, str(number).encode(), partition=0)
+    assert producer.flush(30) == 0
+    first.request("POST", "/connectors", {"name": "ten", "config": shared.noting("ten", [topic]), "initial_state": "STOPPED"})
+    await_states(second, "ten", "STOPPED")
+    assert third.request("GET", "/connectors/ten")["tasks"] == third.request("GET", "/connectors/ten/tasks") == []
+    offsets = [{"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {"kafka_offset": 5}}]
+    second.request("PATCH", "/connectors/ten/offsets", {"offsets": offsets})
+    third.request("PUT", "/connectors/ten/resume")
+    await_states(first, "ten", "RUNNING", "RUNNING")
+
+    def noted() -> list[str]:
+        notes = shared.notes("ten")
+        return notes.read_text().splitlines() if notes.exists() else []
+
+    eventually(lambda: len(noted()) >= 5, lambda: f"five notes: {noted()}", 60)
+    assert [line.split()[-1] for line in noted()] == ["6", "7", "8", "9", "10"]
+    second.delete("ten")
+
+
+def test_tasks_max_enforcement(shared: Cluster) -> None:
+    """testTasksMaxEnforcement, of what a connector makes; of an older set of tasks: `test_work.py`."""
+    first, second, third = shared.workers
+    config = shared.counting("many", 1)
+    first.request("PUT", "/connectors/many/config", {**config, "tasks": "2"})
+    await_states(third, "many", "FAILED")
+    said = "The connector many has generated 2 tasks, which is greater than 1, the maximum number of tasks it is configured to create."
+    assert said in second.status("many")["connector"]["trace"]
+    for tasks in (2, 3):
+        second.request("PUT", "/connectors/many/config", {**config, "tasks": str(tasks), "tasks.max.enforce": "false"})
+        await_states(first, "many", *["RUNNING"] * (tasks + 1))
+    third.request("PUT", "/connectors/many/config", config)
+    await_states(first, "many", "RUNNING", "RUNNING")
+    first.delete("many")
+
+
 def test_patch_connector_config(shared: Cluster) -> None:
     """testPatchConnectorConfig."""
     first, second, third = shared.workers
