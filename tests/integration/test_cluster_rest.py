@@ -5,7 +5,10 @@ What Kafka's RestForwardingIntegrationTest, ConnectorRestartApiIntegrationTest a
 
 from __future__ import annotations
 
+import json
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -274,3 +277,27 @@ def test_no_worker_logged_an_error(three: Cluster) -> None:
         text = worker.log.read_text()
         assert "Traceback" not in text
         assert [line for line in text.splitlines() if " ERROR " in line] == []
+
+
+@pytest.mark.long
+def test_a_request_waits_for_the_end_of_a_rebalance_and_is_refused_after_its_time(cluster: Cluster) -> None:
+    """A worker that stands still holds a round up until its session is over."""
+    cluster.add(2, rest_conflict_wait_ms="30000")
+    hurried = cluster.add(1, rest_conflict_wait_ms="200")
+    cluster.create("a", cluster.counting("a", 3))
+    cluster.await_all_running(3)
+    patient, stands = sorted(cluster.workers[:2], key=lambda worker: worker is not cluster.leader())
+    restart = "/connectors/a/restart?includeTasks=true"
+    cluster.freeze(stands)
+    try:
+        patient.request("POST", "/connectors", {"name": "b", "config": cluster.counting("b")})
+        eventually(lambda: "b" in hurried.request("GET", "/connectors"), "a connector that calls for a round", 10)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(hurried.url + restart, method="POST"), timeout=20)
+        assert refused.value.code == 409
+        assert refused.value.headers["Retry-After"] == "1"
+        assert json.load(refused.value)["message"].startswith("Cannot complete request momentarily")
+        assert patient.request("POST", restart)["name"] == "a"
+    finally:
+        cluster.thaw()
+    cluster.await_all_running(4)
