@@ -226,7 +226,7 @@ def test_create_sink_connector_with_stopped_initial_state_and_modify_offsets(sha
 
 
 def test_tasks_max_enforcement(shared: Cluster) -> None:
-    """testTasksMaxEnforcement, of what a connector makes; of an older set of tasks: `test_work.py`."""
+    """testTasksMaxEnforcement, of what a connector makes; not of an older, larger set that the topic holds."""
     first, second, third = shared.workers
     config = shared.counting("many", 1)
     first.request("PUT", "/connectors/many/config", {**config, "tasks": "2"})
