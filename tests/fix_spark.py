@@ -152,6 +152,16 @@ class Lake:
             self.producer.produce(topic, value, key, partition)
         assert self.producer.flush(20) == 0
 
+    def produce_in_transaction(self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]], *, commit: bool = True) -> None:
+        """Write records to a topic's first partition in a transaction, and end it."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": self.tag})
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        for key, value in records:
+            producer.produce(topic, value, key, 0)
+        assert producer.flush(20) == 0
+        (producer.commit_transaction if commit else producer.abort_transaction)(20)
+
     def delete_below(self, topic: str, offset: int) -> None:
         """Remove the records of a topic's first partition below an offset, as its retention does."""
         place, admin = KafkaTopicPartition(topic, 0, offset), AdminClient({"bootstrap.servers": self.bootstrap})

@@ -252,6 +252,33 @@ def test_a_table_that_was_dropped_is_built_again_although_the_group_is_further(l
     assert sorted(row["n"] for row in lake.rows("t")) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("bound", [1, 3, pytest.param(100, marks=pytest.mark.long)])
+def test_aborted_transactions_do_not_reach_the_table_and_markers_do_not_stop_it(lake: Lake, bound: int) -> None:
+    topic = lake.topic("n")
+    task = lake.start(lake.config(topic, max__offsets__per__trigger=str(bound)))
+    for texts, commit in ((["a", "b"], True), (["gone", "gone too"], False), (["c"], True), (["never"], False)):
+        events = [event("c", None, {"note": text}, {"note": TEXT}, "n") for text in texts]
+        lake.produce_in_transaction(topic, events, commit=commit)
+    lake.drain(task)
+    assert sorted(row["note"] for row in lake.rows("n")) == ["a", "b", "c"]
+    assert lake.context.group == {TopicPartition(topic, 0): 10}  # four of them are markers of ends
+    lake.produce_in_transaction(topic, [event("c", None, {"note": "d"}, {"note": TEXT}, "n")])
+    lake.context.group.clear()
+    lake.drain(lake.start(lake.config(topic)))
+    assert sorted(row["note"] for row in lake.rows("n")) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.long
+def test_a_consumer_that_is_to_read_uncommitted_records_does(lake: Lake) -> None:
+    topic = lake.topic("n")
+    for text in ("kept", "aborted"):
+        event_ = event("c", None, {"note": text}, {"note": TEXT}, "n")
+        lake.produce_in_transaction(topic, [event_], commit=text == "kept")
+    lake.context.kafka_options = {**lake.context.kafka_options, "isolation.level": "read_uncommitted"}
+    lake.drain(lake.start(lake.config(topic)))
+    assert sorted(row["note"] for row in lake.rows("n")) == ["aborted", "kept"]
+
+
 @iceberg_and_long_delta
 def test_a_group_that_lost_its_offset_leaves_the_start_to_the_table(lake: Lake) -> None:
     topic = lake.topic("n")
