@@ -24,11 +24,28 @@ __all__ = [
     "OPEN_PREFIXES",
     "PREFIX",
     "SinkConfig",
+    "kind_of",
     "parse",
     "refused_settings",
     "unknown_properties",
     "without_aliases",
 ]
+
+
+#: Catalogs by `lakehouse.catalog.catalog-impl`, which takes the place of a type.
+_KINDS = {
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
+    "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
+    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+    "org.apache.iceberg.nessie.NessieCatalog": "nessie",
+}
+
+
+def kind_of(catalog: Mapping[str, str]) -> str:
+    """Return the type of an Iceberg catalog, also of one that is named by its class; empty for another class."""
+    return catalog.get("type", "").strip().lower() or _KINDS.get(catalog.get("catalog-impl", ""), "")
 
 
 @dataclass(frozen=True)
@@ -137,7 +154,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         raise ConfigError(
             f"{PREFIX}catalog.type is missing: set it to hadoop with {PREFIX}catalog.warehouse, or to the type of your catalog."
         )
-    elif catalog.get("type") == "hadoop" and not catalog.get("warehouse"):
+    elif kind_of(catalog) == "hadoop" and not catalog.get("warehouse"):
         raise ConfigError(f"{PREFIX}catalog.warehouse is missing: the directory or URI under which the tables live.")
     made = SinkConfig(
         topics=topics,

@@ -1,7 +1,8 @@
 """Whether the sink's catalog can be reached and takes its credentials, asked without Spark: REST by Iceberg's protocol, JDBC by Python's
 drivers where they are installed. Nothing is changed.
 
-Other kinds (hive, glue, nessie), and REST catalogs whose requests are signed (`rest.sigv4-enabled`), know only Spark.
+Into other kinds (hive, glue, nessie), and into REST catalogs whose requests are signed (`rest.sigv4-enabled`), only Spark can log in. Of
+those that have an address it is seen whether something listens there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from connect_py.api.doctor import Finding, Person
-from spark_sink.config.sink_config import PREFIX
+from spark_sink.config.sink_config import PREFIX, kind_of
 from spark_sink.doctor.web import NO_ANSWER, open_url, reason_of
 
 _MOST_BYTES = 1 << 20
@@ -62,7 +63,7 @@ def is_asked(catalog: Mapping[str, str]) -> bool:
     """Return whether a REST catalog can be asked without Spark."""
     kind = catalog.get("rest.auth.type", "oauth2").strip().lower()
     signed = catalog.get("rest.sigv4-enabled", "false").strip().lower() == "true"
-    return catalog.get("type") == "rest" and bool(catalog.get("uri")) and kind in ("none", "basic", "oauth2") and not signed
+    return kind_of(catalog) == "rest" and bool(catalog.get("uri")) and kind in ("none", "basic", "oauth2") and not signed
 
 
 def read_rest(catalog: Mapping[str, str], namespaces: Sequence[str], seconds: float) -> RestFacts:
@@ -134,11 +135,7 @@ def rest_findings(facts: RestFacts, catalog_name: str) -> Iterator[Finding]:
     """Check what a REST catalog said."""
     said = f"HTTP {facts.status}{f': {facts.text}' if facts.text else ''}" if facts.status else facts.text
     if facts.step and facts.status in (0, *range(500, 600)):
-        yield _finding(
-            "sink.catalog.connection",
-            f"The catalog at {facts.uri} does not answer: {said.rstrip('.')}.",
-            f"Check {PREFIX}catalog.uri, and that no firewall is between the two.",
-        )
+        yield silent_finding(facts.uri, said)
     elif facts.step == "token" or facts.status == 401:
         yield _finding(
             "sink.catalog.credentials",
@@ -174,6 +171,46 @@ def _finding(check: str, what: str, advice: str) -> Finding:
     return Finding(check, what, _NO_TABLE, Person.YOU, advice=advice)
 
 
+# -- others -----------------------------------------------------------------------------------------------------------------------------
+
+#: Ports of addresses that name none.
+_PORTS = {"thrift": 9083, "https": 443}
+
+
+def refusal_of(addresses: str, seconds: float) -> str:
+    """Return why nothing listens at any of several addresses, divided by commas; empty where something does, or none has a host."""
+    deadline, refusal = time.monotonic() + seconds, ""
+    for address in addresses.split(","):
+        try:
+            parts = urllib.parse.urlsplit(address.strip())
+            host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme, 80)
+        except ValueError as error:
+            refusal = str(error)
+            continue
+        if not host:
+            return ""
+        refusal, _, _ = _reached(host, port, max(0.1, deadline - time.monotonic()))
+        if not refusal:
+            return ""
+    return refusal
+
+
+def silent_finding(address: str, refusal: str, name: str = "catalog.uri") -> Finding:
+    """Return what is said of a catalog where nothing listens."""
+    return _finding(
+        "sink.catalog.connection",
+        f"The catalog at {address} does not answer: {refusal.rstrip('.')}.",
+        f"Check {PREFIX}{name}, and that no firewall is between the two.",
+    )
+
+
+def nameless_finding(kind: str) -> Finding:
+    """Return what is said of a catalog that has no address."""
+    return _finding(
+        "sink.catalog.uri", f"{PREFIX}catalog.uri is missing: a catalog of type {kind} has an address.", f"Set {PREFIX}catalog.uri."
+    )
+
+
 # -- JDBC -----------------------------------------------------------------------------------------------------------------------------
 
 _JDBC = re.compile(r"jdbc:(?P<kind>postgresql|mysql|mariadb)://(?P<host>\[[^\]]+\]|[^:/?,]+)(?::(?P<port>\d+))?/(?P<database>[^?;]*)")
@@ -199,6 +236,7 @@ class JdbcFacts:
         is_login: whether that is the login's fault.
         grants: statements that the user needs, of PostgreSQL.
         user: who logs in.
+        needs: the package without which nobody could log in here; empty where somebody did.
     """
 
     kind: str
@@ -208,6 +246,7 @@ class JdbcFacts:
     is_login: bool = False
     grants: tuple[str, ...] = ()
     user: str = field(default="")
+    needs: str = ""
 
 
 def read_jdbc(catalog: Mapping[str, str], jars: Sequence[Path] | None, seconds: float) -> JdbcFacts | None:
@@ -232,7 +271,9 @@ def read_jdbc(catalog: Mapping[str, str], jars: Sequence[Path] | None, seconds: 
     driver = _has_class(jars, _DRIVERS[match["kind"]][0])
     log_in = _postgres if match["kind"] == "postgresql" else _mysql
     refusal, is_login, grants = log_in(host, port, urllib.parse.unquote(match["database"]), user, password, seconds)
-    return JdbcFacts(match["kind"], f"{match['host']}:{port}", driver, refusal, is_login, grants, user)
+    package = "psycopg" if match["kind"] == "postgresql" else "pymysql"
+    needs = package if find_spec(package) is None else ""
+    return JdbcFacts(match["kind"], f"{match['host']}:{port}", driver, refusal, is_login, grants, user, needs)
 
 
 def _has_class(jars: Sequence[Path] | None, name: str) -> bool | None:

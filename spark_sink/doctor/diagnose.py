@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from connect_py.api.doctor import Diagnosis, Finding, Person, merged
 from connect_py.errors import ConfigError
-from spark_sink.config.sink_config import SinkConfig, parse
+from spark_sink.config.sink_config import SinkConfig, kind_of, parse
 from spark_sink.doctor import catalog as catalogs
 from spark_sink.doctor import s3
 from spark_sink.spark import jars
@@ -35,7 +35,7 @@ class Facts:
         missing: what is said of Java or Spark, where one of them is not installed.
         jars: where the sink's libraries have to be, and whether they are there; None where the configuration names its own.
         scratch: where Spark spills, and how many bytes are free there.
-        warehouse: a warehouse on this machine, and whether it can be written to; None for another.
+        tables: the folder of the tables on this machine, and why nothing can be written there; None where they are elsewhere.
         missing_jars: files that `lakehouse.spark.jars` names and that are not there.
         renames_in_s3: whether a catalog of type hadoop, which commits by renaming a file, is in S3, which has no renaming.
     """
@@ -43,7 +43,7 @@ class Facts:
     missing: str | None
     jars: tuple[Path, bool] | None
     scratch: tuple[Path, int]
-    warehouse: tuple[Path, bool] | None
+    tables: tuple[Path, str] | None
     missing_jars: tuple[str, ...] = ()
     renames_in_s3: bool = False
 
@@ -58,36 +58,78 @@ def diagnose(config: Mapping[str, str], seconds: float = LIMIT_SECONDS) -> Diagn
         ConfigError: the configuration cannot be used.
     """
     facts, parsed = read_facts(config), parse(config)
-    own = Diagnosis(list(findings(facts)), looked_at=[f"The sink's machine: libraries, {facts.scratch[0]}"])
+    folders = ", ".join(map(str, (facts.scratch[0], *(facts.tables or ())[:1])))
+    own = Diagnosis(list(findings(facts)), looked_at=[f"The sink's machine: libraries, {folders}"])
     with ThreadPoolExecutor(2, "doctor") as pool:
-        parts = [pool.submit(of_catalog, parsed, seconds), pool.submit(of_bucket, parsed, seconds)]
+        parts = [pool.submit(of_catalog, parsed, seconds), pool.submit(of_storage, parsed, seconds)]
         return merged([own, *(part.result() for part in parts)])
 
 
 def of_catalog(config: SinkConfig, seconds: float) -> Diagnosis:
-    """Look at the catalog, where that can be done without Spark."""
-    catalog = config.catalog
+    """Look at the catalog, as far as that can be done without Spark."""
     if config["format"] == "delta":
-        return Diagnosis()
+        return Diagnosis() if config["delta.root"] else _of_metastore(config, seconds)
+    catalog, kind = config.catalog, kind_of(config.catalog)
+    if kind in ("rest", "jdbc", "nessie") and not catalog.get("uri"):
+        return Diagnosis([catalogs.nameless_finding(kind)])
     if catalogs.is_asked(catalog):
         rest = catalogs.read_rest(catalog, [] if config["tables.auto-create-enabled"] else _namespaces(config), seconds)
         found = list(catalogs.rest_findings(rest, config["catalog"]))
         return _reached(found, f"The REST catalog at {rest.uri}", rest.status == 0)
-    if catalog.get("type") == "jdbc":
-        jdbc = catalogs.read_jdbc(catalog, _local_jars(config), seconds)
-        if jdbc is not None:
-            at = f"The catalog's database at {jdbc.place}"
-            return _reached(list(catalogs.jdbc_findings(jdbc)), at, bool(jdbc.refusal) and not jdbc.is_login)
-    return Diagnosis()
+    if kind == "jdbc" and (jdbc := catalogs.read_jdbc(catalog, _local_jars(config), seconds)) is not None:
+        return _of_database(jdbc)
+    if kind == "hadoop":
+        return Diagnosis()  # a folder, which is that of the tables
+    name = f"The catalog ({kind or catalog.get('catalog-impl', '')})"
+    return _by_spark_alone(name, "" if kind == "jdbc" else catalog.get("uri", ""), "catalog.uri", seconds)
 
 
-def of_bucket(config: SinkConfig, seconds: float) -> Diagnosis:
-    """Look at the bucket of the tables, if they are in S3."""
+def _of_database(jdbc: catalogs.JdbcFacts) -> Diagnosis:
+    at, found = f"The catalog's database at {jdbc.place}", list(catalogs.jdbc_findings(jdbc))
+    if jdbc.needs and not jdbc.refusal:
+        return Diagnosis(found, unseen=[f"{at}: something listens there, and its login needs the package {jdbc.needs}"])
+    return _reached(found, at, bool(jdbc.refusal) and not jdbc.is_login)
+
+
+def _of_metastore(config: SinkConfig, seconds: float) -> Diagnosis:
+    if config.catalog:
+        name = f"The catalog '{config['catalog']}' ({config.catalog.get('catalog-impl') or 'of Spark'})"
+        return _by_spark_alone(name, config.catalog.get("uri", ""), "catalog.uri", seconds)
+    name = "hive.metastore.uris"
+    return _by_spark_alone("The Hive metastore", config.spark_conf.get(f"spark.hadoop.{name}", ""), f"hadoop.{name}", seconds)
+
+
+def _by_spark_alone(name: str, uri: str, setting: str, seconds: float) -> Diagnosis:
+    """Look whether something listens at the address of a catalog that cannot be asked here."""
+    if not uri:
+        return Diagnosis(unseen=[f"{name}: only Spark can ask it"])
+    if refusal := catalogs.refusal_of(uri, seconds):
+        return _reached([catalogs.silent_finding(uri, refusal, setting)], f"{name} at {uri}", True)
+    return Diagnosis(unseen=[f"{name} at {uri}: only Spark can ask it"])
+
+
+def of_storage(config: SinkConfig, seconds: float) -> Diagnosis:
+    """Look at the place of the tables' files, unless it is a folder of this machine (`read_facts`)."""
     bucket = s3.bucket_of(config, os.environ)
-    if bucket is None:
+    if bucket is not None:
+        answer = s3.ask(bucket, seconds)
+        found = list(s3.findings(bucket, answer))
+        if answer.status in (401, 403) and not found:
+            return Diagnosis(unseen=[f"S3: {bucket.shown} is there, and only Spark has the credentials for it"])
+        return _reached(found, f"S3: {bucket.shown}", answer.status == 0)
+    place = place_of_tables(config)
+    if not place or _local_folder(config) is not None:
         return Diagnosis()
-    answer = s3.ask(bucket, seconds)
-    return _reached(list(s3.findings(bucket, answer)), f"S3: {bucket.shown}", answer.status == 0)
+    return Diagnosis(unseen=[f"The tables' files at {place}: only Spark can reach them"])
+
+
+def place_of_tables(config: SinkConfig) -> str:
+    """Return where the configuration puts the tables' files; empty where the catalog decides that."""
+    if config["format"] == "delta":
+        return str(config["delta.root"] or config.spark_conf.get("spark.sql.warehouse.dir", ""))
+    place = config.catalog.get("warehouse", "")
+    names_it = kind_of(config.catalog) == "rest" and "/" not in place  # REST catalogs have warehouses by their names
+    return "" if names_it else place
 
 
 def _reached(found: list[Finding], what: str, is_silent: bool) -> Diagnosis:
@@ -116,7 +158,7 @@ def read_facts(config: Mapping[str, str]) -> Facts:
     parsed = parse(config)
     folder = jars.cached(jars.SINK_JARS, "spark-sink")
     scratch = Path(parsed.spark_conf.get("spark.local.dir", "").split(",")[0] or tempfile.gettempdir())
-    warehouse = _local(parsed.catalog.get("warehouse", ""))
+    tables = _local_folder(parsed)
     try:
         jars.pyspark_home()
         jars.java()
@@ -127,9 +169,9 @@ def read_facts(config: Mapping[str, str]) -> Facts:
         missing,
         None if parsed["spark.jars"] else (folder, folder.is_dir()),
         (scratch, shutil.disk_usage(_existing(scratch)).free),
-        None if warehouse is None else (warehouse, os.access(_existing(warehouse), os.W_OK)),
+        None if tables is None else (tables, _unwritable(tables)),
         tuple(jar for jar in parsed["spark.jars"] or () if (path := _local(jar)) is not None and "*" not in jar and not path.is_file()),
-        parsed.catalog.get("type") == "hadoop" and urlsplit(parsed.catalog.get("warehouse", "")).scheme in ("s3", "s3a", "s3n"),
+        kind_of(parsed.catalog) == "hadoop" and urlsplit(parsed.catalog.get("warehouse", "")).scheme in ("s3", "s3a", "s3n"),
     )
 
 
@@ -137,6 +179,22 @@ def _local(address: str) -> Path | None:
     """Return the folder that an address names on this machine."""
     parts = urlsplit(address)
     return Path(parts.path) if parts.path.startswith("/") and parts.scheme in ("", "file") else None
+
+
+def _local_folder(config: SinkConfig) -> Path | None:
+    """Return the folder of the tables on this machine; None where they are elsewhere."""
+    place, default = place_of_tables(config), config.spark_conf.get("spark.hadoop.fs.defaultFS", "file:")
+    if config["spark.remote"] is not None or (not urlsplit(place).scheme and not default.startswith("file:")):
+        return None
+    return _local(place)
+
+
+def _unwritable(folder: Path) -> str:
+    """Return why nothing can be written into a folder that is there or can be made; empty where it can be."""
+    there = _existing(folder)
+    if not there.is_dir():
+        return f"{there} is no folder"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"this process may not write to {there}"
 
 
 def _existing(path: Path) -> Path:
@@ -178,13 +236,13 @@ def findings(facts: Facts) -> Iterator[Finding]:
             advice="Make room, or set lakehouse.spark.conf.spark.local.dir to another folder.",
             severity="risk",
         )
-    if facts.warehouse is not None and not facts.warehouse[1]:
+    if facts.tables is not None and facts.tables[1]:
         yield Finding(
             "sink.warehouse",
-            f"This process may not write to the warehouse {facts.warehouse[0]}.",
+            f"The tables cannot be in {facts.tables[0]}: {facts.tables[1]}.",
             "No table can be created or changed.",
             Person.YOU,
-            advice="Give the user that runs the worker the right to write there.",
+            advice="Give the user that runs the worker the right to write there, or name another folder.",
         )
     if facts.renames_in_s3:
         yield Finding(

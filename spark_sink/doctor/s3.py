@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from connect_py.api.doctor import Finding, Person
-from spark_sink.config.sink_config import PREFIX, SinkConfig
+from spark_sink.config.sink_config import PREFIX, SinkConfig, kind_of
 from spark_sink.doctor.web import NO_ANSWER, open_url, reason_of
 
 _SCHEMES = frozenset({"s3", "s3a", "s3n"})
@@ -92,7 +92,7 @@ def bucket_of(config: SinkConfig, environment: Mapping[str, str]) -> Bucket | No
     if parts.scheme not in _SCHEMES or not parts.netloc:
         return None
     name, folder = parts.netloc, parts.path.strip("/")
-    is_rest = config["format"] != "delta" and config.catalog.get("type") == "rest"  # whose client takes S3FileIO unasked
+    is_rest = config["format"] != "delta" and kind_of(config.catalog) == "rest"  # whose client takes S3FileIO unasked
     of_iceberg = is_rest or (config["format"] != "delta" and config.catalog.get("io-impl", "").endswith("S3FileIO"))
     names: Sequence[str]
     if of_iceberg:

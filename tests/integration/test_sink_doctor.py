@@ -14,7 +14,7 @@ from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port
 from spark_sink.config.sink_config import SinkConfig, parse
-from spark_sink.doctor.diagnose import of_bucket, of_catalog
+from spark_sink.doctor.diagnose import of_catalog, of_storage
 from tests.fix_catalogs import RestCatalog
 
 pytestmark = [pytest.mark.services, pytest.mark.long]
@@ -116,9 +116,9 @@ def test_a_bucket_that_is_missing_is_made_by_what_is_printed() -> None:
             "catalog_s3_secret__access__key": PASSWORD,
             "catalog_client_region": "us-east-1",
         }
-        (finding,) = of_bucket(sink(**settings), 5).findings
+        (finding,) = of_storage(sink(**settings), 5).findings
         assert finding.check == "sink.s3.bucket" and finding.statements[0].startswith("aws s3 mb s3://lake --region us-east-1")
         urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/lake", method="PUT"), timeout=20).close()
-        assert of_bucket(sink(**settings), 5).code == 0
+        assert of_storage(sink(**settings), 5).code == 0
     finally:
         server.stop()

@@ -33,14 +33,7 @@ _S3A = {
     "fs.s3a.session.token": ("s3.session-token", "AWS_SESSION_TOKEN"),
     "fs.s3a.endpoint.region": ("s3.region", "AWS_REGION"),
 }
-#: Catalogs by the sink's `lakehouse.catalog.catalog-impl`, and by `type` as pyiceberg names them.
-_CLASSES = {
-    "org.apache.iceberg.rest.RESTCatalog": "rest",
-    "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
-    "org.apache.iceberg.hive.HiveCatalog": "hive",
-    "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
-    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
-}
+#: Types of catalogs, as pyiceberg names them.
 _KINDS = {"rest": "rest", "jdbc": "sql", "hive": "hive", "glue": "glue"}
 
 
@@ -57,14 +50,16 @@ def iceberg_catalog(config: SinkConfig) -> Load:
         ConfigError: pyiceberg knows no such catalog, or lacks a setting or a package for it.
         ConnectError: the catalog cannot be asked.
     """
+    from spark_sink.config.sink_config import kind_of
+
     settings = dict(config.catalog)
     hadoop = hadoop_settings(config)
     storage = {ours: hadoop[name] for name, (ours, _) in _S3A.items() if name in hadoop}
-    kind = settings.pop("type", None) or _CLASSES.get(settings.get("catalog-impl", ""))
-    for java in ("catalog-impl", "io-impl"):  # of no use outside of a JVM
+    kind = kind_of(settings)
+    for java in ("type", "catalog-impl", "io-impl"):  # of no use outside of a JVM
         settings.pop(java, None)
-    if kind in ("hadoop", "rest", "jdbc", "hive") and not settings.get(needed := "warehouse" if kind == "hadoop" else "uri"):
-        raise ConfigError(f"lakehouse.catalog.{needed} is missing: verify needs it to read a catalog of type {kind}.")
+    if kind in ("rest", "jdbc", "hive") and not settings.get("uri"):
+        raise ConfigError(f"lakehouse.catalog.uri is missing: verify needs it to read a catalog of type {kind}.")
     if kind == "rest" and not settings["uri"].startswith(("http://", "https://")):
         raise ConfigError(f"lakehouse.catalog.uri={scrub(settings['uri'])} is no address of a REST catalog: write http:// or https://.")
     if kind == "hadoop":

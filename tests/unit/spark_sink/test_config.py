@@ -100,7 +100,8 @@ def test_what_the_sink_would_have_to_ignore_is_an_error_at_its_property(changes:
 
 
 def test_a_missing_warehouse_or_catalog_type_is_named() -> None:
-    assert "lakehouse.catalog.warehouse is missing" in str(errors({"topics": "t", "lakehouse.catalog.type": "hadoop"}))
+    for hadoop in ({"lakehouse.catalog.type": "hadoop"}, {"lakehouse.catalog.catalog-impl": "org.apache.iceberg.hadoop.HadoopCatalog"}):
+        assert "lakehouse.catalog.warehouse is missing" in str(errors({"topics": "t", **hadoop}))
     assert "lakehouse.catalog.type is missing" in str(errors({"topics": "t"}))
 
 

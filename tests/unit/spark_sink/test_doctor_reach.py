@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ import pytest
 from connect_py.api import Diagnosis
 from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.doctor.catalog import is_asked, read_jdbc, read_rest, rest_findings
-from spark_sink.doctor.diagnose import of_bucket, of_catalog
+from spark_sink.doctor.diagnose import of_catalog, of_storage
 from spark_sink.doctor.s3 import Answer, Bucket, bucket_of, findings, signed_headers
 
 Answers = Mapping[str, tuple[int, str]]
@@ -116,7 +117,66 @@ def test_catalogs_whose_login_only_spark_knows_are_not_asked() -> None:
     assert is_asked({"type": "rest", "uri": "http://c"})
     assert not is_asked({"type": "rest", "uri": "http://c", "rest.sigv4-enabled": "true"})
     assert not is_asked({"type": "glue"})
-    assert of_catalog(sink(catalog_type="hive", catalog_uri="thrift://c:9083"), 5) == Diagnosis()
+    assert is_asked({"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": "http://c"})
+
+
+HIVE = {"format": "delta", "spark_conf_spark_sql_catalogImplementation": "hive"}
+
+
+@pytest.mark.parametrize(
+    ("config", "unseen"),
+    [
+        ({"catalog_type": "hive", "catalog_uri": "thrift://{}"}, "The catalog (hive) at thrift://{}: only Spark can ask it"),
+        ({"catalog_type": "hive", "catalog_uri": "thrift://127.0.0.1:1,thrift://{}"}, "only Spark can ask it"),
+        ({"catalog_type": "hive"}, "The catalog (hive): only Spark can ask it"),
+        ({"catalog_type": "glue"}, "The catalog (glue): only Spark can ask it"),
+        ({"catalog_type": "nessie", "catalog_uri": "http://{}/api/v2"}, "The catalog (nessie) at http://{}/api/v2: only Spark can ask it"),
+        ({"catalog_type": "rest", "catalog_uri": "http://{}", "catalog_rest_sigv4__enabled": "true"}, "(rest) at http://{}: only Spark"),
+        ({"catalog_type": "jdbc", "catalog_uri": "jdbc:oracle:thin:@db:1521/x", "catalog_warehouse": "/w"}, "(jdbc): only Spark"),
+        (
+            {"catalog_catalog__impl": "org.apache.iceberg.snowflake.SnowflakeCatalog"},
+            "(org.apache.iceberg.snowflake.SnowflakeCatalog): only",
+        ),
+        (HIVE, "The Hive metastore: only Spark can ask it"),
+    ],
+)
+def test_what_is_not_looked_at_is_said(config: dict[str, str], unseen: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = "{}:{}".format(*server.getsockname())
+        found = of_catalog(sink(**{name: value.format(at) for name, value in config.items()}), 5)
+    assert (checks(found), len(found.unseen), found.code) == ([], 1, 3)
+    assert unseen.format(at) in found.unseen[0]
+
+
+@pytest.mark.parametrize(
+    ("config", "check", "code"),
+    [
+        ({"catalog_type": "hive", "catalog_uri": "thrift://127.0.0.1:1"}, "sink.catalog.connection", 3),
+        ({"catalog_type": "nessie", "catalog_uri": "http://127.0.0.1:1/api/v2"}, "sink.catalog.connection", 3),
+        ({"catalog_type": "rest"}, "sink.catalog.uri", 1),
+        ({"catalog_type": "jdbc", "catalog_warehouse": "/w"}, "sink.catalog.uri", 1),
+    ],
+)
+def test_a_catalog_where_nothing_listens_is_found_whatever_its_kind(config: dict[str, str], check: str, code: int) -> None:
+    found = of_catalog(sink(**config), 5)
+    assert (checks(found), found.code) == ([check], code)
+
+
+@pytest.mark.parametrize(
+    ("config", "unseen"),
+    [
+        ({"catalog_type": "hadoop", "catalog_warehouse": "hdfs://name:8020/lake"}, ["hdfs://name:8020/lake"]),
+        ({"format": "delta", "delta_root": "gs://bucket/lake"}, ["gs://bucket/lake"]),
+        ({"format": "delta", "delta_root": "/lake", "spark_remote": "sc://spark:15002"}, ["/lake"]),
+        ({"format": "delta", "delta_root": "/lake"}, []),
+        ({"catalog_type": "rest", "catalog_uri": "http://c", "catalog_warehouse": "lake"}, []),
+        ({"catalog_type": "rest", "catalog_uri": "http://c", "catalog_warehouse": "s3://bucket/lake"}, ["s3://bucket/lake"]),
+    ],
+)
+def test_storage_that_only_spark_reaches_is_named(config: dict[str, str], unseen: list[str]) -> None:
+    found = of_storage(sink(**config), 5)
+    assert list(found.unseen) == [f"The tables' files at {place}: only Spark can reach them" for place in unseen]
+    assert not found.findings and not found.looked_at
 
 
 # -- JDBC -----------------------------------------------------------------------------------------------------------------------------
@@ -193,7 +253,7 @@ def error(code: str, more: str = "") -> str:
 )
 def test_each_answer_of_s3_is_told_apart(answer: tuple[int, str], check: str | None) -> None:
     with answering({"/lake": answer}) as (uri, seen):
-        found = of_bucket(sink(**S3, catalog_s3_endpoint=uri), 5)
+        found = of_storage(sink(**S3, catalog_s3_endpoint=uri), 5)
     assert checks(found) == ([] if check is None else [check])
     assert "correct-horse" not in str(found) and seen[0][0] == "/lake?list-type=2&max-keys=1&prefix=ware%20house"
 
@@ -220,11 +280,14 @@ def test_a_bucket_is_known_by_the_properties_of_either_way() -> None:
 def test_a_bucket_whose_rights_nobody_here_knows_is_no_finding() -> None:
     bucket = Bucket("lake", "", "catalog.s3.", "catalog.client.region", region="us-east-1")
     assert list(findings(bucket, Answer(403, "AccessDenied"))) == []
+    with answering({"/lake": (403, error("AccessDenied"))}) as (uri, _):
+        found = of_storage(sink(**{name: value for name, value in S3.items() if "key" not in name}, catalog_s3_endpoint=uri), 5)
+    assert (checks(found), found.code) == ([], 3) and "only Spark has the credentials" in found.unseen[0]
     (finding,) = findings(bucket, Answer(301, "PermanentRedirect", region="eu-west-1"))
     assert finding.advice == "Set lakehouse.catalog.client.region=eu-west-1."
 
 
 def test_no_file_of_this_machine_is_opened_as_an_address() -> None:
-    found = of_bucket(sink(**S3 | {"catalog_s3_endpoint": "file:///etc"}), 5)
+    found = of_storage(sink(**S3 | {"catalog_s3_endpoint": "file:///etc"}), 5)
     assert checks(found) == ["sink.s3.connection"]
     assert json.dumps([str(each) for each in found.findings]).count("no address of HTTP")

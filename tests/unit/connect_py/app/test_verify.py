@@ -311,7 +311,6 @@ def test_catalogs_that_pyiceberg_does_not_know_are_named() -> None:
         ),
         ({"type": "rest", "uri": "catalog:8181"}, ConfigError, "lakehouse.catalog.uri=catalog:8181 is no address of a REST catalog"),
         ({"type": "rest"}, ConfigError, "lakehouse.catalog.uri is missing"),
-        ({"catalog-impl": "org.apache.iceberg.hadoop.HadoopCatalog"}, ConfigError, "lakehouse.catalog.warehouse is missing"),
     ],
 )
 def test_a_catalog_that_cannot_be_asked_is_an_error_that_says_so(settings: dict[str, str], kind: type[ConnectError], says: str) -> None:
