@@ -25,6 +25,7 @@ from typing import IO, Any
 
 from connect_py.errors import ConfigError, ConnectError, NotFoundError, RestError, RetriableError
 from connect_py.tls import verifying_context
+from connect_py.log.redact import readable, scrub
 
 #: Longer than the worker's own limit for a request, which is Kafka Connect's (90 s).
 TIMEOUT_SECONDS = 100.0
@@ -59,13 +60,24 @@ class Target:
     key_file: str = ""
 
     def __post_init__(self) -> None:
-        parts = urllib.parse.urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{self.url} is no URL of a worker: write http://host:8083 or https://host:8443")
+        parts = _parts(self.url)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"{readable(scrub(self.url))} is no URL of a worker: write http://host:8083 or https://host:8443")
         if "@" in parts.netloc:
             raise ConfigError("A worker's URL holds no user and no password: give --user and --password-file")
         if self.user and not self.password:
             raise ConfigError(f"There is no password for the user {self.user}: give --password-file")
+
+
+def _parts(url: str) -> urllib.parse.SplitResult | None:
+    """Return a URL's parts; None for one that cannot be sent: a port that is none, an unclosed bracket, a space, a host without a name."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        _ = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # also of idna
+        return None
+    return parts if url.isprintable() and " " not in url and not parts.query and not parts.fragment else None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

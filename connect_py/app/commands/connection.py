@@ -51,6 +51,7 @@ def client_of(chosen: argparse.Namespace) -> ConnectClient:
     """Return a client for the worker that is meant. Raises ConfigError."""
     settings = settings_of(chosen)
     user, url = settings.get("user", ""), settings["worker"]
+    Target(url)  # refuses what is no address, before anybody is asked for a password
     password = ""
     if user:
         password = password_from_file(settings["password-file"]) if settings.get("password-file") else _asked(user, url)

@@ -9,8 +9,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from connect_py.app.client.rest import ConnectClient, Target
 from connect_py.app.commands.command import Command
+from connect_py.app.commands.connection import add_worker_options, client_of
 from connect_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ _MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["verify", "repair"], help="say what is missing, or put it into the history too")
     parser.add_argument("file", help="the connector's configuration, .json or .properties")
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--worker", metavar="URL", help="ask this worker for the connector's offset; it must be stopped for a repair")
-    place.add_argument("--offset", metavar="JSON", help="the connector's offset; without it and --worker that of the last record")
+    parser.add_argument(
+        "--offset",
+        metavar="JSON",
+        help="the connector's offset; else that at --worker or --context, stopped there for a repair; else that of the last record",
+    )
+    add_worker_options(parser, has_json=False)
 
 
 def history(chosen: argparse.Namespace) -> int:
@@ -56,14 +59,20 @@ def history(chosen: argparse.Namespace) -> int:
 def _offset(chosen: argparse.Namespace, name: str, prefix: str) -> MySqlOffset | None:
     from connectors.mysql.position.offset import MySqlOffset
 
+    asks = bool(chosen.worker or chosen.context)
+    if chosen.offset and asks:
+        raise ConfigError("--offset takes the place of the worker's: leave out one of them")
     if chosen.offset:
         try:
-            return MySqlOffset.load(json.loads(chosen.offset))
-        except ValueError as error:
+            stored = json.loads(chosen.offset)
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"--offset is no JSON: {error}") from error
-    if not chosen.worker:
+        if not isinstance(stored, dict):
+            raise ConfigError('--offset is no JSON object such as {"file": "binlog.000001", "pos": 4}')
+        return MySqlOffset.load(stored)
+    if not asks:
         return None
-    worker = ConnectClient(Target(chosen.worker))
+    worker = client_of(chosen)
     if chosen.action == "repair":
         states = [task["state"] for task in worker.status(name).get("tasks", ())]
         if states:

@@ -68,6 +68,15 @@ def test_examples_of_the_help_are_command_lines_that_are_accepted(name: str) -> 
         (["get", "offsets"], "Name the connector"),
         (["status", "--watch", "0"], "--watch needs"),
         (["status", "--worker", "ftp://h"], "ftp://h is no URL of a worker"),
+        (["status", "--worker", "http://[::1"], "http://[::1 is no URL of a worker"),
+        (["status", "--worker", "http://[::1", "--user", "u", "--password-file", "/nowhere"], "http://[::1 is no URL of a worker"),
+        (["get", "connectors", "--worker", "http://h:none"], "http://h:none is no URL of a worker"),
+        (["logs", "a", "--worker", "http://h:99999"], "http://h:99999 is no URL of a worker"),
+        (["restart", "a", "--worker", "http://h h:1"], "http://h h:1 is no URL of a worker"),
+        (["verify", "a", "--worker", "http://h..x:1"], "http://h..x:1 is no URL of a worker"),
+        (["doctor", "a", "--worker", "http://h/?x=1"], "http://h/?x=1 is no URL of a worker"),
+        (["context", "set", "a", "--worker", "http://h\n:1"], "http://h\n:1 is no URL of a worker"),
+        (["status", "--worker", "http://u:secret@[h"], "http://u:[hidden]@[h is no URL of a worker"),
         (["status", "--worker", "http://u:p@h"], "holds no user and no password"),
         (["status", "--worker", "http://h", "--context", "c"], "not both"),
         (["status", "--context", "c"], "There is no context c (there are: none)"),
@@ -80,6 +89,42 @@ def test_examples_of_the_help_are_command_lines_that_are_accepted(name: str) -> 
 def test_a_wrong_command_line_is_one_sentence_and_exit_code_1(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
+
+
+MYSQL = {
+    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+    "database.hostname": "nowhere.invalid",
+    "database.user": "u",
+    "database.server.id": "1",
+    "topic.prefix": "t",
+    "schema.history.internal.kafka.topic": "h",
+    "schema.history.internal.kafka.bootstrap.servers": "nowhere.invalid:9092",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--offset", "{"], 1, "--offset is no JSON: Expecting property name"),
+        (["--offset", "[1]"], 1, "--offset is no JSON object such as"),
+        (["--offset", '"binlog.000001"'], 1, "--offset is no JSON object such as"),
+        (["--offset", '{"pos": 4}'], 1, "Source offset 'file' parameter is missing"),
+        (["--offset", "{}", "--worker", "http://h"], 1, "--offset takes the place of the worker's: leave out one of them"),
+        (["--worker", "http://[::1"], 1, "http://[::1 is no URL of a worker"),
+        (["--worker", "http://127.0.0.1:9"], 2, "The worker at http://127.0.0.1:9 does not answer"),
+        (["--context", "staging"], 1, "There is no context staging (there are: none)"),
+        (["--worker", "http://h", "--user", "u", "--password-file", "/nowhere"], 1, "password file /nowhere cannot be read"),
+        (["--worker", "https://h", "--ca-file", "/nowhere"], 1, "A certificate or key cannot be read (/nowhere)"),
+    ],
+)
+def test_what_history_cannot_ask_is_one_sentence(
+    arguments: list[str], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "connector.json"
+    file.write_text(json.dumps({"name": "inventory", "config": MYSQL}))
+    assert main(["history", "verify", str(file), *arguments]) == code
+    told = capsys.readouterr().err
+    assert told.startswith("connect-py history: ") and says in told and len(told.splitlines()) == 1
 
 
 def test_a_worker_that_does_not_answer_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
