@@ -18,6 +18,8 @@ HERE = Path(__file__).parent
 PYTHON = "docker.io/library/python:3.13-slim-trixie"
 POSTGRES = "docker.io/library/postgres:17"
 KAFKA = "docker.io/apache/kafka:4.3.1"
+#: Our images, by target.
+WORKER = "localhost/connect-py-worker"
 
 _MIRROR = "http://deb.debian.org/debian"
 #: Authorities of this machine in addition to Debian's, such as a proxy's.
@@ -84,8 +86,20 @@ def make_servers() -> None:
 
 
 def remove() -> None:
-    """Remove all of them, and what builds left."""
-    command("podman", "rmi", "-f", POSTGRES, KAFKA, PYTHON, check=False)
+    """Remove all of them, our images on them, and what builds left: layers of a build that failed have no name."""
+    command("podman", "rmi", "-f", *(f"{WORKER}:{target}" for target in ("slim", "lakehouse")), POSTGRES, KAFKA, PYTHON, check=False)
+    unnamed = (
+        "podman",
+        "images",
+        "-a",
+        "-q",
+        "--filter",
+        "dangling=true",
+        "--filter",
+        "label=org.opencontainers.image.title=connect-py-worker",
+    )
+    if found := command(*unnamed).stdout.split():
+        command("podman", "rmi", "-f", *found, check=False)
     command("podman", "image", "prune", "-f", check=False)
 
 

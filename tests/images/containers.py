@@ -18,6 +18,7 @@ from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.process import free_port
 from rest_api.basic_auth import hashed
 from tests.certificates import Identity
+from tests.images.bases import WORKER
 from tests.images.engine import ImageTestError, command, has_image, inside, log_of, remove, run, say, wait_until
 from tests.paths import ROOT
 
@@ -35,7 +36,7 @@ _PLUGIN = "com.acme.connect.HttpFeedSourceConnector"
 
 def image(target: str) -> str:
     """The image's name in the local store."""
-    return f"localhost/connect-py-worker:{target}"
+    return f"{WORKER}:{target}"
 
 
 def check() -> None:
