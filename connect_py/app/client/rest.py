@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from connect_py.errors import ConfigError, ConnectError, NotFoundError, RestError, RetriableError
-from connect_py.tls import verifying_context
 from connect_py.log.redact import readable, scrub
+from connect_py.tls import verifying_context
 
 #: Longer than the worker's own limit for a request, which is Kafka Connect's (90 s).
 TIMEOUT_SECONDS = 100.0
