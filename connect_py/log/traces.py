@@ -97,8 +97,16 @@ def java_name(error: BaseException) -> str:
 
 def own_text(error: BaseException) -> str:
     """Return an error's text; that of a DataError without its cause's at the end, which Connect's converters keep apart."""
-    text, cause = str(error), _cause(error)
-    return (text.removesuffix(str(cause)) or text) if cause is not None and isinstance(error, DataError) else text
+    text, cause = _text(error), _cause(error)
+    return (text.removesuffix(_text(cause)) or text) if cause is not None and isinstance(error, DataError) else text
+
+
+def _text(error: BaseException) -> str:
+    """Return the error's text. One of PySpark's asks the JVM for it, which has ended by the time a failed task is reported."""
+    try:
+        return str(error)
+    except Exception as failure:  # noqa: BLE001  # of any library
+        return f"(its text cannot be read: {type(failure).__name__})"
 
 
 def _title(error: BaseException) -> str:

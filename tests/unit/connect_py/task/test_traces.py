@@ -71,6 +71,18 @@ def test_the_log_gets_one_line_without_calls() -> None:
     )
 
 
+def test_an_error_that_cannot_say_its_text_hides_no_other() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise AssertionError
+
+    error = DataError("Nothing was written.")
+    error.__cause__ = Mute()
+    trace = trace_of(error)
+    assert trace.startswith("org.apache.kafka.connect.errors.DataException: Nothing was written.\n")
+    assert trace.endswith("Mute: (its text cannot be read: AssertionError)\n")
+
+
 def test_an_error_may_have_a_java_name_of_its_own_and_foreign_ones_keep_theirs() -> None:
     error = DataError("Unknown field: b")
     error.java_name = "java.lang.IllegalArgumentException"
