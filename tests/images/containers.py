@@ -216,17 +216,17 @@ def _spark(bootstrap: str, folder: Path) -> None:
     port = free_port()
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(5):
-        producer.produce("shop.customers", value=json.dumps({"id": number, "name": f"n{number}"}))
+        producer.produce("customers", value=json.dumps({"id": number, "name": f"n{number}"}))
     producer.flush(30)
     config = {
         "connector.class": "SparkLakehouseSink",
-        "topics": "shop.customers",
+        "topics": "customers",
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter.schemas.enable": "false",
         "lakehouse.catalog.type": "hadoop",
         "lakehouse.catalog.warehouse": "/warehouse",
-        "lakehouse.tables.route-pattern": "{topic}",
+        "lakehouse.tables.route-pattern": "shop.{topic}",
         "lakehouse.tables.default-id-columns": "id",
         "lakehouse.tables.auto-create-enabled": "true",
         "lakehouse.control.commit.interval-ms": "5000",
