@@ -4,8 +4,8 @@
 
 Starts a broker, PostgreSQL and a worker with a source and a Spark sink that merges (`upsert`) and whose commit interval is 0. Changes are
 committed one by one, half of them inserts and half updates of rows a while ago, over all tables in turn; each has a number. A change is
-visible from the moment at which the file of the table's version appeared that has its number in a new data file: the time of that file, an
-`*.metadata.json` of Iceberg or a `*.json` of Delta's log. The first third is not counted: the JVM compiles.
+visible from the first version of its table that has its number in a new data file: the time of Iceberg's snapshot, or of the file in
+Delta's log. The first third is not counted: the JVM compiles.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pyarrow.parquet as parquet
-from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
 from pyiceberg.table import StaticTable
 
 from connect_py.app.services.kafka import KafkaBroker
@@ -72,20 +72,17 @@ def change(connection: psycopg.Connection, wanted: argparse.Namespace, stop: thr
 
 
 def new_files_of_iceberg(table: Path) -> Iterator[tuple[float, list[Path]]]:
-    """The time of each version and its new data files."""
-    for metadata in table.glob("metadata/*.metadata.json"):
-        snapshot = (loaded := StaticTable.from_metadata(str(metadata))).current_snapshot()
-        if snapshot is None:
-            continue
-        added = [
+    """The time of each snapshot and its new data files."""
+    loaded = StaticTable.from_metadata(str(table))
+    for snapshot in loaded.snapshots():
+        files = [
             Path(urllib.parse.urlparse(entry.data_file.file_path).path)
             for manifest in snapshot.manifests(loaded.io)
-            if manifest.added_snapshot_id == snapshot.snapshot_id
+            if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content == ManifestContent.DATA
             for entry in manifest.fetch_manifest_entry(loaded.io)
             if entry.status == ManifestEntryStatus.ADDED
-            and "number" in parquet.read_schema(urllib.parse.urlparse(entry.data_file.file_path).path).names
         ]
-        yield metadata.stat().st_mtime, added
+        yield snapshot.timestamp_ms / 1000, files
 
 
 def new_files_of_delta(table: Path) -> Iterator[tuple[float, list[Path]]]:
