@@ -379,12 +379,18 @@ def secrets_of(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
         found = secret_values(config, plugins.connector(config.get(CONNECTOR_CLASS) or "").config_def())
     except ConnectError:
         found = secret_values(config)
-    for prefix, definition in _definitions(plugins, config):
-        for name, key in definition.keys.items():
-            value = config.get(prefix + name) if key.type is ConfigType.PASSWORD else None
-            if value and len(value.strip()) >= MIN_LENGTH:
-                found.add(value)
-    return found
+    values = map(config.get, secret_names_of(plugins, config))
+    return found.union(value for value in values if value and len(value.strip()) >= MIN_LENGTH)
+
+
+def secret_names_of(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
+    """Return the properties that definitions of converters, transforms and predicates say are secret."""
+    return {
+        prefix + name
+        for prefix, definition in _definitions(plugins, config)
+        for name, key in definition.keys.items()
+        if key.type is ConfigType.PASSWORD
+    }
 
 
 def _definitions(plugins: Plugins, config: Mapping[str, str | None]) -> Iterator[tuple[str, ConfigDef]]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigDef, ConfigType
+from connect_py.api import ConfigType
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import ClusterConfig, Status
 from connect_py.api.task import MetricGroup
@@ -30,7 +30,7 @@ from connect_py.herder import validation
 from connect_py.herder.applier import Applier
 from connect_py.herder.base import ConfigInfos, ConnectorInfo
 from connect_py.herder.other_workers import OtherWorkers, merged_connector, merged_entry, merged_history, read_question
-from connect_py.herder.secret_values import hidden, restored
+from connect_py.herder.secret_values import hidden, restored, without_secrets
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor, scrub
 from connect_py.log.traces import cause_of, statement_of
@@ -252,12 +252,12 @@ class PageRequests:
     def config(self, name: str) -> Mapping[str, str]:
         """Return a connector's configuration, secrets hidden. Raises NotFoundError."""
         config = _config_of(self._applier.configs.snapshot(), name)
-        return in_java_order(self._hidden(config))
+        return in_java_order(without_secrets(self._applier.plugins, config))
 
     def put_config(self, name: str, config: Mapping[str, str | None], *, may_replace: bool) -> tuple[bool, Mapping[str, str]]:
         """Store a configuration. Raises as `Herder.put_connector`."""
         created, info = self._put_connector(name, self._meant(name, config), may_replace=may_replace)
-        return created, in_java_order(self._hidden(info.config))
+        return created, in_java_order(without_secrets(self._applier.plugins, info.config))
 
     def validate(self, config: Mapping[str, str | None], *, connects: bool) -> ConfigInfos:
         """Check a configuration. Raises as `Herder.validate`."""
@@ -273,17 +273,6 @@ class PageRequests:
 
     def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
         return restored(config, self._applier.configs.snapshot().connectors.get(name, {}))
-
-    def _hidden(self, config: Mapping[str, str]) -> dict[str, str]:
-        # an address with a login in it is hidden as a whole: what is sent back is then the stored value
-        logins = {value for value in config.values() if value and scrub(value) != value}
-        return hidden(config, self._definition(config), secrets_of(self._applier.plugins, config) | logins)
-
-    def _definition(self, config: Mapping[str, str]) -> ConfigDef | None:
-        try:
-            return self._applier.plugins.connector(config.get(CONNECTOR_CLASS, "")).config_def()
-        except ConnectError:
-            return None
 
     # -- tables
 

@@ -41,7 +41,7 @@ from connect_py.herder.base import (
 from connect_py.herder.doctor.diagnose import diagnose
 from connect_py.herder.other_workers import OtherWorkers
 from connect_py.herder.page import VERSION, PageRequests
-from connect_py.herder.secret_values import hidden, restored
+from connect_py.herder.secret_values import restored, without_secrets
 from connect_py.herder.session_key import SessionKeySettings
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import ClientKind, ExactlyOnceSupport, connector_admin_properties, internal_properties
@@ -533,11 +533,7 @@ class ClientRequests:
         """Return a connector's configuration, or that of a task of the owner, as clients may see it."""
         if not self._worker.redact_secrets:
             return dict(config)
-        try:
-            definition = self._plugins.connector((owner or config).get(CONNECTOR_CLASS, "")).config_def()
-        except ConnectError:
-            definition = None
-        return hidden(config, definition)
+        return without_secrets(self._plugins, config, owner)
 
     def _meant(self, name: str, config: Mapping[str, str | None], *, partial: bool = False) -> dict[str, str | None]:
         """Return what a client that sees hidden secrets sends. Raises BadRequestError."""

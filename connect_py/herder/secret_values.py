@@ -1,8 +1,9 @@
-"""`rest.redact.secrets=true`: clients see ``[hidden]`` in place of secrets, and may send it back to keep what is stored. Pure.
+"""`rest.redact.secrets=true`: clients see ``[hidden]`` in place of secrets, and may send it back to keep what is stored. The page always
+sees configurations so.
 
 Kafka Connect answers configurations as they were sent, passwords included; so does this worker unless the property is set. A secret is the
-value of a property of type PASSWORD, or of one whose name says so (`connect_py.log.redact`). A placeholder, ``${provider:path:key}``,
-names a secret and is none.
+value of a property of type PASSWORD, of the connector or of another part, or of one whose name says so (`connect_py.log.redact`), and an
+address with a login in it. A placeholder, ``${provider:path:key}``, names a secret and is none.
 
 ``[hidden]`` stands for a stored value only while nothing changes that says to whom the value is sent: a reader could have it sent to a
 server of their own. This keeps honest mistakes and the obvious way out; who may change configurations is trusted (SECURITY.md).
@@ -14,24 +15,32 @@ import re
 from collections.abc import Collection, Mapping
 
 from connect_py.api import ConfigDef, ConfigType
-from connect_py.errors import BadRequestError
-from connect_py.log.redact import HIDDEN, is_secret_name
+from connect_py.config.connector import CONNECTOR_CLASS, secret_names_of
+from connect_py.errors import BadRequestError, ConnectError
+from connect_py.log.redact import HIDDEN, is_secret_name, scrub
+from connect_py.plugins.registry import Plugins
 
 _PLACEHOLDERS = re.compile(r"(\$\{[^}:]*:[^}]*\}\s*)+")
 
 
-def hidden(config: Mapping[str, str], definition: ConfigDef | None, secrets: Collection[str] = ()) -> dict[str, str]:
-    """Return a configuration without its secrets.
+def without_secrets(plugins: Plugins, config: Mapping[str, str], owner: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return a connector's configuration, or that of a task of the owner, without its secrets."""
+    whole = owner or config
+    try:
+        definition = plugins.connector(whole.get(CONNECTOR_CLASS, "")).config_def()
+    except ConnectError:
+        definition = None
+    return hidden(config, definition, secret_names_of(plugins, whole))
+
+
+def hidden(config: Mapping[str, str], definition: ConfigDef | None, secret_names: Collection[str] = ()) -> dict[str, str]:
+    """Return a configuration without its secrets. An address with a login in it is hidden whole, so that it can be sent back.
 
     Args:
         definition: the connector's.
-        secrets: further values that are secret, such as those of transforms whose definitions say so.
+        secret_names: properties of other parts that are secret, as their definitions say.
     """
-
-    def shows(name: str, value: str) -> bool:
-        return not value or not (_is_secret(name, value, definition) or (value in secrets and not _PLACEHOLDERS.fullmatch(value.strip())))
-
-    return {name: value if shows(name, value) else HIDDEN for name, value in config.items()}
+    return {name: HIDDEN if value and _is_secret(name, value, definition, secret_names) else value for name, value in config.items()}
 
 
 #: Names of properties that say to which server a secret goes, as whom and how, and which connector has it.
@@ -72,8 +81,9 @@ def restored(config: Mapping[str, str | None], stored: Mapping[str, str], *, par
     return {name: stored[name] if value == HIDDEN else value for name, value in config.items()}
 
 
-def _is_secret(name: str, value: str, definition: ConfigDef | None) -> bool:
+def _is_secret(name: str, value: str, definition: ConfigDef | None, secret_names: Collection[str]) -> bool:
     if _PLACEHOLDERS.fullmatch(value.strip()):
         return False
     key = definition.keys.get(name) if definition else None
-    return key.type is ConfigType.PASSWORD if key else is_secret_name(name)
+    by_name = key.type is ConfigType.PASSWORD if key else is_secret_name(name)
+    return by_name or name in secret_names or scrub(value) != value

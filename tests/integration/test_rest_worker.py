@@ -37,11 +37,12 @@ def log_of(worker):
 def test_hidden_secrets_go_out_nowhere_and_come_back_unharmed(make_worker, kafka):
     worker = make_worker(properties={"rest.redact.secrets": "true"})
     config = {**SOURCE, "database.password": SECRET, "some.client.jaas.config": f'x required password="{SECRET}";'}
+    config |= {"some.address": f"https://someone:{SECRET}@127.0.0.1/"}
     url = f"{worker.url}/connectors/hidden"
     answers = [requests.post(f"{worker.url}/connectors", json={"name": "hidden", "config": config, "initial_state": "STOPPED"}, timeout=60)]
     assert answers[0].status_code == 201
     shown = requests.get(f"{url}/config", timeout=60).json()
-    assert shown["database.password"] == shown["some.client.jaas.config"] == "[hidden]"
+    assert shown["database.password"] == shown["some.client.jaas.config"] == shown["some.address"] == "[hidden]"
     answers.append(requests.put(f"{url}/config", json={**shown, "batch.size": "7"}, timeout=60))
     answers.append(requests.patch(f"{url}/config", json={"tasks.max": "1", "database.password": "[hidden]"}, timeout=60))
     answers.append(requests.put(f"{worker.url}/connector-plugins/FileStreamSource/config/validate", json=shown, timeout=60))

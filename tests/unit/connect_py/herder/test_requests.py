@@ -144,6 +144,11 @@ def test_secrets_are_hidden_by_their_type_or_their_name_and_placeholders_are_not
     assert hidden({"database.password": "a${x:y}"}, None) == {"database.password": "[hidden]"}
 
 
+def test_secrets_of_other_parts_are_hidden_by_their_names_and_addresses_by_their_logins():
+    config = {"transforms.t.phrase": "hunter22", "database.user": "hunter22", "uri": "mongodb://u:hunter22@h/", "place": "mongodb://h/"}
+    assert hidden(config, DEFINITION, {"transforms.t.phrase"}) == {**config, "transforms.t.phrase": "[hidden]", "uri": "[hidden]"}
+
+
 def test_what_is_hidden_may_be_sent_back():
     changed = {**hidden(CONFIG, DEFINITION), "topic": "u", "api.key": None}
     assert restored(changed, CONFIG) == {**CONFIG, "topic": "u", "api.key": None}
