@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spark_sink.config.sink_config import SinkConfig
+from spark_sink.config.sink_config import SinkConfig, kind_of
 from spark_sink.spark import jars
 
 #: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
@@ -94,7 +94,7 @@ def _of_iceberg(config: SinkConfig) -> dict[str, str]:
     catalog = f"spark.sql.catalog.{config['catalog']}"
     # A cached table of another session has been seen to answer with the state before a commit.
     settings = {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false"}
-    if config.catalog.get("type") == "jdbc" or config.catalog.get("catalog-impl") == "org.apache.iceberg.jdbc.JdbcCatalog":
+    if kind_of(config.catalog) == "jdbc":
         # Spark looks for views of a table's name, which a catalog of the first version refuses
         settings[f"{catalog}.jdbc.schema-version"] = "V1"
     return settings | {f"{catalog}.{name}": value for name, value in config.catalog.items()}

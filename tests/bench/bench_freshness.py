@@ -22,7 +22,6 @@ import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import psycopg
 import pyarrow.parquet as parquet
 from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
@@ -30,13 +29,13 @@ from pyiceberg.table import StaticTable
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.postgres import PostgresServer
-from connect_py.app.services.process import wait_until
+from connect_py.app.services.process import cpu_seconds, process_tree, wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_postgres import postgres_source
 from tests.waiting import eventually
 
 TAG = "fresh"
-#: Rows of each table that are there before; so many changes later a row is changed again.
+#: Rows of each table before the first change.
 ROWS = 200
 
 
@@ -49,12 +48,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--memory", default="1g", help="heap of the sink's JVM")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a property of the sink")
     return parser.parse_args()
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and its children."""
-    processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    return sum(sum(process.cpu_times()[:2]) for process in processes if process.is_running())
 
 
 def change(connection: psycopg.Connection, wanted: argparse.Namespace, stop: threading.Event, sent: dict[int, float]) -> None:
@@ -145,9 +138,9 @@ def main() -> None:
             wait_until(lambda: all(any(table.rglob("*.parquet")) for table in tables), 300, "the snapshot's rows")
             print(f"load before: {os.getloadavg()[0]:.1f}", flush=True)
             sent: dict[int, float] = {}
-            used = cpu_seconds(worker.pid)
+            used = sum(map(cpu_seconds, process_tree(worker.pid)))
             change(connection, wanted, threading.Event(), sent)
-            used = cpu_seconds(worker.pid) - used
+            used = sum(map(cpu_seconds, process_tree(worker.pid))) - used
             last = max(sent)
             eventually(lambda: last in visible(place, wanted), "last change", 120, 2)
             seen = visible(place, wanted)

@@ -163,6 +163,14 @@ def worker_of(proxied: ProxiedKafka, folder: Path, **properties: str) -> Iterato
         running.stop()
 
 
+def await_whole_history(worker: Worker, kafka: Kafka, source: Source, tag: str, **promise: Any) -> None:
+    """After the faults the connector runs, and its topic is what the journal says."""
+    worker.wait_for(tag, "RUNNING")
+    config: dict[str, Any] = {**source.config, "name": tag}
+    await_history(kafka, config, source.digest, offsets_topic=worker.topic("offset"), seconds=90, **promise)
+    worker.delete(tag)
+
+
 def eat_one(proxy: EatingProxy, what: str) -> None:
     """Return when an answer was lost."""
     before = proxy.eaten
@@ -204,9 +212,7 @@ def test_a_network_that_fails_again_and_again_loses_no_change(proxied: ProxiedKa
                 note(fault, system)
                 print(f"{fault} ({'Kafka' if proxy is proxied.proxy else system})")
                 wait_until(partial(has_records, kafka, source.topic, kafka.count(source.topic) + 100), 60, "further changes")
-        worker.wait_for(tag, "RUNNING")
-        await_history(kafka, {**source.config, "name": tag}, source.digest, offsets_topic=worker.topic("offset"), seconds=90)
-        worker.delete(tag)
+        await_whole_history(worker, kafka, source, tag)
 
 
 @pytest.mark.long
@@ -225,9 +231,7 @@ def test_a_start_whose_answers_are_lost_takes_nothing_twice_and_forgets_nothing(
                 eat_one(source.proxy, system)
                 note(Fault.EATEN, system)
             wait_until(lambda: kafka.count(source.topic) > ROWS, 60, "the stream")
-        worker.wait_for(tag, "RUNNING")
-        await_history(kafka, {**source.config, "name": tag}, source.digest, offsets_topic=worker.topic("offset"), seconds=90)
-        worker.delete(tag)
+        await_whole_history(worker, kafka, source, tag)
 
 
 @pytest.mark.long
@@ -251,7 +255,4 @@ def test_answers_about_transactions_that_are_lost_double_and_lose_nothing(
                 eat_one(proxy, f"Kafka to a request of kind {kind}")
                 note(Fault.EATEN, "exactly once")
                 wait_until(partial(has_records, kafka, source.topic, kafka.count(source.topic) + 100), 60, "further changes")
-        worker.wait_for(tag, "RUNNING")
-        config: dict[str, Any] = {**source.config, "name": tag}
-        await_history(kafka, config, source.digest, offsets_topic=worker.topic("offset"), seconds=90, exactly_once=True)
-        worker.delete(tag)
+        await_whole_history(worker, kafka, source, tag, exactly_once=True)

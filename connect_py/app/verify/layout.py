@@ -14,6 +14,8 @@ from connect_py.app.verify.normal import converter, of_column, text_of
 from connect_py.app.verify.source import SourceRow
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConnectError
+from spark_sink.sql.decode import METADATA, UNAVAILABLE
+from spark_sink.sql.merge import VERSION_COLUMNS
 
 if TYPE_CHECKING:
     from spark_sink.config.sink_config import SinkConfig
@@ -22,13 +24,7 @@ if TYPE_CHECKING:
 _RESERVED = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})
 
 #: Columns that the sink adds to rows: no row of the source has their values.
-_OF_SINK = frozenset(
-    f"__{name}"
-    for name in (
-        *("op", "ts_ms", "source_ts_ms", "topic", "partition", "offset", "position", "txid", "snapshot", "deleted", "unavailable"),
-        *("valid_from", "valid_to", "is_current"),
-    )
-)
+_OF_SINK = frozenset({UNAVAILABLE, *VERSION_COLUMNS, *(column for column, _ in METADATA.values())})
 
 #: Transforms may make a schema for each record.
 _MAX_SCHEMAS = 1000

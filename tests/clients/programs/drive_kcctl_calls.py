@@ -4,32 +4,13 @@ which its commands use them: info, get, describe, apply, patch, pause, stop, res
 kcctl itself is published as a native binary on GitHub alone.
 """
 
-import json
-import urllib.error
-import urllib.request
-
-from steps import BROKEN, CONFIG, FILE, GHOST, NAME, TOPIC, URL, is_in_state, step, until
+from steps import BROKEN, CONFIG, FILE, GHOST, NAME, TOPIC, send, step, until, wait_for
 
 
 def ask(method, path, body=None):
     """One request; gives the status and the body. A body is JSON, as is every POST, PUT and PATCH of its client."""
-    data = None if body is None else json.dumps(body).encode()
     headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if method in ("POST", "PUT", "PATCH") else {})}
-    request = urllib.request.Request(URL + path, data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=100) as answer:
-            status, content = answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        status, content = error.code, error.read()
-    return {"status": status, "body": json.loads(content) if content else None}
-
-
-def wait_for(state, tasks=True):
-    def reached():
-        status = ask("GET", f"/connectors/{NAME}/status")["body"]
-        return is_in_state(status, state) if tasks else status["connector"]["state"] == state and not status["tasks"]
-
-    until(reached, state)
+    return send(method, path, body, headers)
 
 
 def info_and_plugins():

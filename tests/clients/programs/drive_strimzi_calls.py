@@ -4,32 +4,13 @@ create, reconcile, annotate for a restart, pause and stop by `spec.state`, list 
 And those of Debezium UI's back end (`KafkaConnectClient.java`, `ConnectorResource.java`).
 """
 
-import json
-import urllib.error
-import urllib.request
-
-from steps import BROKEN, CONFIG, FILE, GHOST, NAME, URL, is_in_state, step, until
+from steps import BROKEN, CONFIG, FILE, GHOST, NAME, send, step, until, wait_for
 
 
 def ask(method, path, body=None, content_type="application/json", accept="application/json"):
     """One request; gives the status and the body, as JSON where it is some."""
-    data = None if body is None else json.dumps(body).encode()
-    headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None or method in ("POST", "DELETE") else {})}
-    request = urllib.request.Request(URL + path, data, headers, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=100) as answer:
-            status, content = answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        status, content = error.code, error.read()
-    return {"status": status, "body": json.loads(content) if content else None}
-
-
-def wait_for(state, tasks=True):
-    def reached():
-        status = ask("GET", f"/connectors/{NAME}/status")["body"]
-        return is_in_state(status, state) if tasks else status["connector"]["state"] == state and not status["tasks"]
-
-    until(reached, state)
+    headers = {"Accept": accept, **({"Content-Type": content_type} if body is not None or method in ("POST", "DELETE") else {})}
+    return send(method, path, body, headers)
 
 
 def strimzi():

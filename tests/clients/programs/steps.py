@@ -7,6 +7,8 @@ returned or raised. It runs outside this project's environment, with the client'
 import json
 import sys
 import time
+import urllib.error
+import urllib.request
 
 URL, NAME, TOPIC, FILE = sys.argv[1:5]
 
@@ -43,6 +45,28 @@ def until(probe, what, seconds=60):
         if time.monotonic() > deadline:
             sys.exit(f"{what}: not within {seconds} s")
         time.sleep(0.2)  # noqa: TID251  # a program of its own, with another environment
+
+
+def send(method, path, body=None, headers=()):
+    """One request without a client; gives the status and the body, as JSON where it is some."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(URL + path, data, dict(headers), method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=100) as answer:
+            status, content = answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        status, content = error.code, error.read()
+    return {"status": status, "body": json.loads(content) if content else None}
+
+
+def wait_for(state, tasks=True):
+    """Wait until the connector is in a state, with its one task or without any."""
+
+    def reached():
+        status = send("GET", f"/connectors/{NAME}/status", headers={"Accept": "application/json"})["body"]
+        return is_in_state(status, state) if tasks else status["connector"]["state"] == state and not status["tasks"]
+
+    until(reached, state)
 
 
 def is_in_state(status, state):
