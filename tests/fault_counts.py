@@ -122,7 +122,7 @@ def with_table(page: str, counted: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Keep the counts of the files, with `--add` beside those that are kept, and write the page."""
+    """Keep the counts of the files, with `--add` in addition to those that are kept, and write the page."""
     before = json.loads(KEPT.read_text()) if "--add" in arguments else None
     files = [argument for argument in arguments if argument != "--add"]
     command = ["git", "rev-parse", "--short", "HEAD"]

@@ -61,7 +61,7 @@ class SinkConfig:
         kafka: settings for Spark's Kafka client.
         table_properties: properties of new tables.
         of_tables: settings of single tables, by name, each by its name without `tables.`; where tables' names are made one case, also by
-            the name in small letters.
+            the name in lower case.
         tolerates: ``errors.tolerance=all``: bad records are rejected one by one instead of failing the task.
     """
 
@@ -201,7 +201,7 @@ def _of_tables(given: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _in_any_case(of_tables: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the same by names in small letters, too: all that names a table in some case, and last what names it as it is."""
+    """Return the same by names in lower case, too: all that names a table in some case, and last what names it as it is."""
     folded: dict[str, dict[str, Any]] = {}
     for name, settings in of_tables.items():
         folded.setdefault(name.lower(), {}).update(settings)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-#: What lengths, counts and numbers are damaged to, beside what is left of the bytes.
+#: What lengths, counts and numbers are damaged to, in addition to what is left of the bytes.
 _NUMBERS = (0, 1, -1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1)
 
 _TEXTS = (

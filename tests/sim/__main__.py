@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first one")
     parser.add_argument("--world", choices=sorted(WORLDS), help="each of them, one after the other, where none is named")
     parser.add_argument("--bug", help="a planted bug of tests/sim/bugs.py")
-    parser.add_argument("--jobs", type=int, default=1, help="in so many processes")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--steps", action="store_true", help="print the steps also of runs that do not fail")
     parser.add_argument("--log", action="store_true", help="show what the product logs")
     chosen = parser.parse_args()
