@@ -118,7 +118,8 @@ def test_what_the_server_keeps_for_a_stopped_connector_is_in_its_history():
     metrics.connector_state("c", "STOPPED")
     slot = ("connect.py", "postgres-slot", {"slot": "s"}, {"retained-bytes": 4096})
     metrics.facts_reported("c", {"head": 9000, "position": 8000, "unit": "bytes", "segments": {}, "groups": [slot]}, uses_offsets=False)
-    series = metrics.history("c", 20)[0]["series"]
-    assert series["retained_bytes"][-1] == 4096
-    assert series["distance"][-1] == 1000
+    # the next slot of two seconds may have begun since the report
+    known = {name: [value for value in values if value is not None] for name, values in metrics.history("c", 20)[0]["series"].items()}
+    assert known["retained_bytes"][-1] == 4096
+    assert known["distance"][-1] == 1000
     assert metrics.figures()["c"].source["verdict"] == "stopped"
