@@ -202,6 +202,11 @@ class Query:
     sql_mode: int | None
     charset: tuple[int, int, int] | None
 
+    @property
+    def text(self) -> str:
+        """The statement, with U+FFFD for bytes that are no UTF-8."""
+        return self.sql.decode("utf-8", "replace")
+
 
 @dataclass(frozen=True, slots=True)
 class Xid:
@@ -237,6 +242,11 @@ class RowsQuery:
     """The statement that made the rows that follow."""
 
     sql: bytes
+
+    @property
+    def text(self) -> str:
+        """The statement, as `Query.text`."""
+        return self.sql.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

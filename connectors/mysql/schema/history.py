@@ -1,4 +1,4 @@
-"""The schema history: its records, their order, and the structures to which they fold. Pure.
+"""The schema history: its records, their order, and the structures to which they fold. Pure: `HistoryWriter` is given the log.
 
 A record (`HistoryRecord`, `JsonTableChangeSerializer`) is self-contained: it says how tables look from a position on. Debezium and we both
 read it. `is_at_or_before` compares a record's position with an offset (`MySqlHistoryRecordComparator`).
@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -84,6 +86,46 @@ class HistoryRecord:
 _KINDS = ("CREATE", "ALTER", "DROP")
 #: An attribute of ours, which Debezium keeps and does not look at.
 _VERSIONED = "system_versioning"
+
+
+class HistoryLog(Protocol):
+    """Where records are kept (`KafkaSchemaHistory`)."""
+
+    def append(self, record: JsonObject, *, wait: bool = True) -> None: ...
+    def flush(self) -> None: ...
+
+
+class HistoryWriter:
+    """Adds records to the history, one after the other, each acknowledged before the next.
+
+    Args:
+        source: the partition, which all records name.
+        wrote: called after each of them.
+    """
+
+    def __init__(self, log: HistoryLog, source: Mapping[str, str], wrote: Callable[[], None]) -> None:
+        self._log = log
+        self._source = dict(source)
+        self._wrote = wrote
+        self._waits = True
+
+    def append(
+        self, position: Mapping[str, Any], database: str, ddl: str | None, changes: Iterable[Change] = (), schema: str | None = None
+    ) -> None:
+        """Add a record, whose parts are those of `HistoryRecord`. Raises RetriableError: it was not written."""
+        record = HistoryRecord(self._source, position, time.time_ns() // 1_000_000, database, ddl, tuple(changes), schema)
+        self._log.append(record.to_json(), wait=self._waits)
+        self._wrote()
+
+    @contextmanager
+    def batched(self) -> Iterator[None]:
+        """Write without waiting for each; at the end the history has them all. Raises RetriableError there."""
+        self._waits = False
+        try:
+            yield
+        finally:
+            self._waits = True
+        self._log.flush()
 
 
 def apply_changes(changes: Sequence[Change], tables: Tables) -> None:

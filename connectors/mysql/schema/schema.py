@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from connect_py.api.record import EncodedRow
@@ -25,7 +25,7 @@ from connectors.mysql.model import Change, MyTable, Tables
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
 from connectors.mysql.schema.changes_topic import SchemaChangeRecords, parts_of
-from connectors.mysql.schema.history import HistoryFold, HistoryRecord, apply_changes, changes_from_json
+from connectors.mysql.schema.history import HistoryFold, HistoryWriter, apply_changes, changes_from_json
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Schema:
         self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
         self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
         self._unread = config.unread_statements
-        self._waits = True
+        self._writer = HistoryWriter(history, partition, self._figures.wrote)
         self._lower_case_table_names = lower_case_table_names
         self.tables = Tables(lower_case_table_names=lower_case_table_names, keeps_comments=config.flag("include.schema.comments"))
         self.unsure: set[TableId] = set()
@@ -100,19 +100,9 @@ class Schema:
         self.tables.keeps_comments = self._config.flag("include.schema.comments")
         return fold.count
 
-    def _append(self, record: HistoryRecord, *, wait: bool = True) -> None:
-        self._history.append(record.to_json(), wait=wait)
-        self._figures.wrote()
-
-    @contextmanager
-    def batched_history_writes(self) -> Iterator[None]:
-        """Write statements to the history without waiting for each; at the end it has them all. Raises RetriableError there."""
-        self._waits = False
-        try:
-            yield
-        finally:
-            self._waits = True
-        self._history.flush()
+    def batched_history_writes(self) -> AbstractContextManager[None]:
+        """Write statements to the history without waiting for each, as `HistoryWriter.batched`."""
+        return self._writer.batched()
 
     def statement(
         self,
@@ -152,8 +142,7 @@ class Schema:
         for part_database, part, part_changes, names in parts_of(normal if changes else sql, database, changes, has_new_parser=new_parser):
             now_ms = time.time_ns() // 1_000_000
             if self._is_stored(part_database, part_changes):
-                record = HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes))
-                self._append(record, wait=self._waits)
+                self._writer.append(position, part_database, part, part_changes)
             if self._records is not None and self._is_emitted(part_database, part_changes, source[1], sql):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
@@ -194,7 +183,7 @@ class Schema:
             self.unsure.add(id_)
             if self._only_tables:
                 # it names no table's change, and would be left out of such a history
-                self._append(HistoryRecord(self._partition, position, time.time_ns() // 1_000_000, id_.schema, sql))
+                self._writer.append(position, id_.schema, sql)
         elif not self._skips:
             raise error
         else:
@@ -205,9 +194,7 @@ class Schema:
         """Use a structure that no statement made, and keep it in the history. Raises RetriableError: the history was not written."""
         self.tables.tables[table.id] = table
         self.unsure.discard(table.id)
-        now_ms = time.time_ns() // 1_000_000
-        changes = (Change("ALTER", table.id, table),)
-        self._append(HistoryRecord(self._partition, position, now_ms, table.id.schema, ddl, changes))
+        self._writer.append(position, table.id.schema, ddl, [Change("ALTER", table.id, table)])
 
     def repair(
         self,
@@ -235,10 +222,9 @@ class Schema:
         parsed = changes_from_json(changes)
         for change in parsed:
             apply_changes([change], self.tables)
-            now_ms = time.time_ns() // 1_000_000
-            self._append(HistoryRecord(self._partition, position, now_ms, database, ddl, (change,), schema))
+            self._writer.append(position, database, ddl, [change], schema)
             if self._records is not None:
-                rows.append(self._records.row(source, now_ms, database, ddl, [change], schema))
+                rows.append(self._records.row(source, time.time_ns() // 1_000_000, database, ddl, [change], schema))
             log.info("A signal gave the table %s another structure", change.id)
         return rows, [change.id for change in parsed]
 

@@ -73,10 +73,8 @@ def statements_after(connection: Connection, config: MySqlConfig, offset: MySqlO
                 moved = time.monotonic()
                 if isinstance(body, Rotate):
                     file = body.file
-                elif isinstance(body, Query):
-                    sql = body.sql.decode("utf-8", "replace")
-                    if kind_of(sql) is Kind.DDL:
-                        found.append((without_settings(sql), body.schema, body.sql_mode or 0))
+                elif isinstance(body, Query) and kind_of(body.text) is Kind.DDL:
+                    found.append((without_settings(body.text), body.schema, body.sql_mode or 0))
                 if header.timestamp and header.end and not BinlogPosition(file, header.end) < limit:
                     return found
     finally:

@@ -7,8 +7,9 @@ differences of JSON documents: the first image has the rest. What neither has st
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
@@ -94,9 +95,11 @@ class TableStream:
             self._fused = captured.encoder.fused(rows, stream=True)
         return self._fused
 
-    def current_versions(self, event: Rows) -> list[tuple[Rows, int]]:
-        """Return the event's current versions, as `RowImages.current_versions`. Raises as `images`."""
-        return self._read().current_versions(event)
+    def current_versions(self, event: Rows) -> Sequence[tuple[Rows, int]]:
+        """Return the event's current versions, as `RowImages.current_versions`; the event whole where the table has no others.
+
+        Raises as `images`."""
+        return self._read().current_versions(event) if self.captured.model.versioned else ((event, sys.maxsize),)
 
     # -- as texts ----------------------------------------------------------------------------------------------------------------------
 
@@ -202,8 +205,6 @@ class RowRecords:
             MalformedEventError: it holds no such rows.
             ConnectError: a row has no record.
         """
-        if not table.captured.model.versioned:
-            return self._append_records(header, event, table, passed, rows)
         count = 0
         for part, length in table.current_versions(event):
             found = self._append_records(header, part, table, min(max(passed - count, 0), length), rows)

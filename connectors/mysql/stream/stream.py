@@ -109,7 +109,8 @@ class StreamTables:
         known = self._tables.get(map_.table_id)
         if known is not None and known.captured is captured and known.map.columns == map_.columns:
             return known
-        return TableStream(self._settled(captured, map_), map_)
+        settled = self._settled(captured, map_)
+        return TableStream(settled, map_)
 
     def _settled(self, captured: CapturedTable, map_: TableMap) -> CapturedTable:
         """Return the table, after its structure was looked up if statements do not say it."""
@@ -321,8 +322,9 @@ class ChangeStream:
         if not header.timestamp:
             return
         state.on_header(header)
-        if isinstance(body, Gtid):
-            self._on_gtid(body)
+        gtid = body.of_server(header.server_id) if isinstance(body, MariadbGtid) else body
+        if isinstance(gtid, Gtid):
+            self._on_gtid(gtid)
         elif state.gtid is None or not state.gtid.commit_micros:
             state.ts_us = header.timestamp * 1_000_000
         if isinstance(body, Rows):
@@ -335,13 +337,12 @@ class ChangeStream:
             self._commit(header, rows)
             return
         elif isinstance(body, MariadbGtid):
-            self._on_gtid(body.of_server(header.server_id))
             self._alone = header.end - header.length if body.standalone else None
             if not body.standalone:
                 self._begin(header, None, rows)
         elif isinstance(body, RowsQuery):
             if self._shows_query:
-                self._records.query = body.sql.decode("utf-8", "replace")
+                self._records.query = body.text
         elif isinstance(body, PreviousGtids):
             self._on_previous_gtids(body)
         elif isinstance(body, AnonymousGtid):
@@ -413,7 +414,7 @@ class ChangeStream:
         if query.sql == b"BEGIN":
             self._begin(header, query.thread_id, rows)
             return
-        sql = query.sql.decode("utf-8", "replace")
+        sql = query.text
         kind = kind_of(sql)
         if kind is Kind.BEGIN:
             self._begin(header, query.thread_id, rows)
