@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +17,7 @@ from rest_api.config import RestConfig
 from rest_api.forwarding import Sent, on_misdirected
 from rest_api.middleware import AccessLog, Origins, loopback_of
 from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
-from rest_api.openapi import ALWAYS, DESCRIPTION, DeclaredLogin, docs_page
+from rest_api.openapi import DESCRIPTION, Application, docs_page
 from rest_api.routes import all_routes
 from rest_api.routes.worker import health_routes, logger_routes, metrics_routes
 from rest_api.waiting import Deadline
@@ -75,7 +75,7 @@ def create_health_app(herder: Herder, config: RestConfig) -> FastAPI:
 
 
 def _application(herder: Herder, config: RestConfig, routers: Sequence[APIRouter], *, pages: bool) -> FastAPI:
-    app = FastAPI(
+    app = Application(
         title="Kafka Connect REST API",
         description=DESCRIPTION,
         version="4.3.1",
@@ -83,12 +83,11 @@ def _application(herder: Herder, config: RestConfig, routers: Sequence[APIRouter
         openapi_url="/openapi.json" if pages else None,
         docs_url=None,
         redoc_url=None,
-        responses=ALWAYS,
-        dependencies=[Depends(DeclaredLogin())] if pages and config.auth else [],
     )
     app.state.config = config
     for router in routers:
-        app.include_router(router)
+        # FastAPI would look a resource up twice in each included router that comes before its own
+        app.router.routes.extend(router.routes)
     if pages:
         app.add_api_route("/docs", docs_page, include_in_schema=False)
     app.add_exception_handler(CONNECT_ERRORS, on_connect_error)

@@ -9,8 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from fastapi import Request
-from fastapi.security import HTTPBasic
+from fastapi import FastAPI
 from starlette.responses import HTMLResponse, Response
 
 from rest_api.models import Error
@@ -52,7 +51,7 @@ def refusals(*statuses: int) -> Responses:
     return {status: {"model": Error, "description": _ERRORS[status]} for status in statuses}
 
 
-#: For `responses` of the application. With a default FastAPI does not say that parameters are refused with a 422.
+#: Refusals of every resource. With a default FastAPI does not say that parameters are refused with a 422.
 ALWAYS: Responses = {
     **refusals(400, 403, 406, 414, 429, 431, 500),
     401: {"description": _ERRORS[401], "content": {"application/json": {"schema": {"type": "string"}}}},
@@ -60,14 +59,16 @@ ALWAYS: Responses = {
 }
 
 
-class DeclaredLogin(HTTPBasic):
-    """Shows in the document that a password is asked for; `compat/jaxrs.py` has asked before a route is found."""
+class Application(FastAPI):
+    """Says in the document that a password is asked for, where one is; `compat/jaxrs.py` asks before a route is found."""
 
-    def __init__(self) -> None:
-        super().__init__(scheme_name="basic")
-
-    async def __call__(self, request: Request) -> None:  # type: ignore[override]
-        """Pass."""
+    def openapi(self) -> dict[str, Any]:
+        """Return the document."""
+        document = super().openapi()
+        if self.state.config.auth:
+            document["components"]["securitySchemes"] = {"basic": {"type": "http", "scheme": "basic"}}
+            document["security"] = [{"basic": []}]
+        return document
 
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:"

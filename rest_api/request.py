@@ -25,6 +25,7 @@ from starlette.responses import Response
 from connect_py.errors import BadRequestError, RestError
 from rest_api.compat.jaxrs import FirstValues, boolean_of, integer_of
 from rest_api.models import json_response
+from rest_api.openapi import ALWAYS
 
 #: Deeper than any body of Connect's, and far less than what would exhaust the parser.
 _MAX_DEPTH = 100
@@ -80,6 +81,7 @@ class ConnectRoute(APIRoute):
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
         if inspect.signature(endpoint, eval_str=True).return_annotation is None:
             settings["response_class"] = Response  # neither a body nor a content type
+        settings["responses"] = {**ALWAYS, **(settings.get("responses") or {})}
         super().__init__(path, _answering(endpoint, settings.get("status_code") or 200), **settings)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

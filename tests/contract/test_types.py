@@ -17,6 +17,7 @@ import bson
 import pytest
 from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 
+from connect_py.app.verify.normal import LOGICAL as COMPARED
 from connect_py.converters.json_schema import schema_to_json
 from connect_py.data import Schema, Type
 from connect_py.data.schema import DECIMAL
@@ -35,7 +36,7 @@ from connectors.mysql.types.keys import chunk_key
 from connectors.postgres.snapshot.chunks import JAVA_CLASSES
 from connectors.postgres.types import columns as postgres
 from connectors.postgres.types.base import BaseType, PgColumn, ValueOptions
-from spark_sink.types.columns import TypeOptions, column_type, logical_type
+from spark_sink.types.columns import LOGICAL, TypeOptions, column_type, logical_type
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -305,3 +306,14 @@ def test_a_bson_type_has_all_its_places(kind: str) -> None:
     if not re.search(rf"^\|[^|]*\b{kind}\b", (DOCS / "connectors/mongodb-values.md").read_text(), re.MULTILINE):
         lacks.append("documentation (docs/connectors/mongodb-values.md)")
     assert lacks == [], f"{kind} of BSON lacks these"
+
+
+#: Texts and numbers that tables hold as events do, and a vector that `connect-py verify` reads by its schema's fields.
+_COMPARED_AS_THEY_ARE = words("Json Uuid Xml Enum EnumSet Ltree Tsvector SparseDoubleVector")
+
+
+def test_verification_compares_each_type_that_the_lakehouse_sink_changes() -> None:
+    as_they_are = {f"io.debezium.data.{name}" for name in _COMPARED_AS_THEY_ARE}
+    as_they_are |= {"io.debezium.time.Interval", "io.debezium.time.MicroDuration"}
+    assert LOGICAL.keys() - COMPARED.keys() - as_they_are == set(), "connect_py/app/verify/normal.py: LOGICAL"
+    assert COMPARED.keys() - LOGICAL.keys() == set(), "spark_sink/types/columns.py: LOGICAL"

@@ -215,7 +215,7 @@ def converter(schema: Schema, column: pa.DataType | None) -> Convert:
 
 
 def _convert(schema: Schema, column: pa.DataType | None) -> Convert:
-    if build := _LOGICAL.get(schema.name or ""):
+    if build := LOGICAL.get(schema.name or ""):
         return _fitting(build(column), column)
     if schema.name == DECIMAL:
         return _decimal(column)
@@ -352,7 +352,8 @@ def _as_is(_: pa.DataType | None) -> Convert:
     return _same
 
 
-_LOGICAL: Mapping[str, Callable[[pa.DataType | None], Convert]] = {
+#: How values of a logical type are compared; of others as they are. `spark_sink.types.columns.LOGICAL` is what the sink makes of them.
+LOGICAL: Mapping[str, Callable[[pa.DataType | None], Convert]] = {
     DATE: _days(lambda value: value.toordinal() - _EPOCH, frozenset()),
     TIME: _times(_connect_time),
     TIMESTAMP: _moments(_connect_moment, frozenset()),

@@ -280,6 +280,8 @@ def test_pages_need_a_password_as_well(guarded):
     assert [ask(guarded, path=path)[0] for path in ("/docs", "/openapi.json", "/metrics", "/health")] == [401] * 4
     assert ask(guarded, "OPTIONS", "/connectors")[0] == 401
     assert ask(guarded, "HEAD", "/")[0] == 401
+    described = json.loads(ask(guarded, path="/openapi.json", headers=basic("alice", "wonderland"))[2])
+    assert described["security"] == [{"basic": []}] and described["components"]["securitySchemes"]["basic"]["scheme"] == "basic"
 
 
 def test_what_names_no_resource_is_refused_before_anybody_is_asked(guarded):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 from connect_py.api.config import REQUIRED, ConfigKey
@@ -248,6 +249,13 @@ def test_paths_of_the_rest_api_exist() -> None:
             assert any(route.matches(scope)[0] is Match.FULL for route in known) or path == "/status", f"{page.name}: {method} {path}"
             checked += 1
     assert checked >= 5
+
+
+def test_the_page_of_the_rest_api_lists_every_resource() -> None:
+    listed = re.findall(r"^\| (\w+) \| `(\S+)` \|", (ROOT / "docs/rest.md").read_text(), re.M)
+    routes = [route for router in all_routes(cast(Herder, object()), RestConfig()) for route in router.routes]
+    known = [(method, route.path) for route in routes if isinstance(route, APIRoute) and route.include_in_schema for method in route.methods]
+    assert sorted(listed) == sorted(known)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
