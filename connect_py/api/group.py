@@ -120,6 +120,16 @@ class GroupClient(Protocol):
         """
         ...
 
+    def join_twice_and_leave(self, reason: str, seconds: float) -> None:
+        """Take part in a round as two members with the same offers, and leave as both when all members have joined it: most likely before
+        its leader has sent what it decided, so that the round fails and the next one follows at once. Nothing but `leave` and `close` may
+        be called afterwards.
+
+        Raises:
+            RetriableError: not all members have joined within `seconds`.
+        """
+        ...
+
     def leave(self, reason: str, seconds: float) -> None:
         """Leave the group; the next `join` is a new member's. A coordinator that does not answer is not waited for any longer."""
         ...

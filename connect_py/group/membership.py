@@ -65,9 +65,6 @@ _LEAVE_SECONDS, _DISMISS_SECONDS = 2.0, 5.0
 #: Up to this ``scheduled.rebalance.max.delay.ms``, a round in which a Java leader may move other work for balance is not worth it.
 _SHORT_DELAY_MS = 10_000
 
-#: How long one of two members of this process waits for a round, before it is the other one's turn.
-_SHARED_ROUND_SECONDS = 0.1
-
 #: When a leader that has sent nothing that can be read is asked again. Each round concerns all members.
 _UNREADABLE_SECONDS = 15.0
 
@@ -443,24 +440,12 @@ class Membership:
             self._client.serve()
 
     def _claim_twice(self, deadline: float) -> None:
-        """A Java leader revokes what two members run from both of them, and takes it for new when nobody runs it in the next round. So a
-        second member of this process claims the work, too, for one round, after which both leave. Raises RetriableError."""
+        """What a Java leader does not see any more in the round after one that failed is new for it, and given away at once. Where it was
+        so quick that the round did not fail, it has revoked what two members run from both of them, and then that is new
+        (`IncrementalCooperativeAssignor.java`: previousAssignment). Raises RetriableError."""
         assert self._client is not None
-        second, joined = self._make_client(), dict[GroupClient, Joined]()
-        try:
-            second.connect(self, max(_SHARED_ROUND_SECONDS, deadline - self._threads.now()))
-            while len(joined) < 2 or len({each.generation for each in joined.values()}) > 1:
-                if self._threads.now() > deadline:
-                    raise RetriableError("The other workers did not join a round in time.")
-                for client in (second, self._client):
-                    found = client.join(_SHARED_ROUND_SECONDS)
-                    client.serve()
-                    if found is not None:
-                        joined[client] = found
-            log.info("Handed over to the others, as work that two members ran: %d connectors and tasks", len([*self._allocation]))
-        finally:
-            second.leave("the worker is shutting down", _LEAVE_SECONDS)
-            second.close()
+        self._client.join_twice_and_leave("the worker is shutting down", deadline - self._threads.now())
+        log.info("Handed over to the others, as work that two members ran: %d connectors and tasks", len([*self._allocation]))
 
     @property
     def leave_seconds(self) -> float:

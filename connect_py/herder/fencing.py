@@ -10,16 +10,53 @@ too: a coordinator that does not answer costs the tasks of a connector one wait,
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from connect_py.api.storage import ClusterConfig, ConfigStore
-from connect_py.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, RestError
+from connect_py.clock import SYSTEM_THREADS, Threads
+from connect_py.errors import BadRequestError, ConflictError, ConnectError, NotFoundError, RestError, RetriableError
+
+log = logging.getLogger(__name__)
 
 #: Reads of the configuration topic; ``worker.sync.timeout.ms``.
 SYNC_SECONDS = 3.0
+
+
+#: How long a task's start waits for a leader that can be reached: a session of the usual length, a round, and some more. A request's time.
+LEADER_SECONDS, _PAUSE_SECONDS = 90.0, 0.25
+
+#: What a leader answers that has just begun, or is about to end: this worker has not read its new key, and a rebalance is under way.
+_PASSING = (403, 409)
+
+
+def ask_leader(
+    ask: Callable[[], None], is_wanted: Callable[[], bool], seconds: float = LEADER_SECONDS, threads: Threads = SYSTEM_THREADS
+) -> None:
+    """Ask the leader until one answers: it may have died, and the group has no other one before its session is over. Kafka Connect fails
+    the task there (`DistributedHerder.startTask`).
+
+    Args:
+        ask: the request; may be repeated.
+        is_wanted: whether the task is still this worker's.
+
+    Raises:
+        ConnectError: the leader refuses, or none could be reached in time.
+    """
+    deadline, never = threads.now() + seconds, threading.Event()
+    while True:
+        try:
+            ask()
+            return
+        except ConnectError as error:
+            passes = isinstance(error, RetriableError) or (isinstance(error, RestError) and error.status in _PASSING)
+            if not passes or not is_wanted() or threads.now() >= deadline:
+                raise
+            log.info("A task waits for the group's leader before it starts: %s", error)
+        threads.wait(never, _PAUSE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

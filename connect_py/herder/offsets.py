@@ -166,7 +166,8 @@ def _group_refused(verb: str, name: str, error: ConnectError) -> RestError:
         return RestError(f"Failed to {verb} consumer group offsets for connector {name}", 500)
     return RestError(
         f"Failed to {verb} consumer group offsets for connector {name} either because its tasks haven't stopped completely yet or the "
-        f"resources used by the connector are still in use. Please retry. ({error})",
+        "connector was resumed before the request could be completed. Please retry while it is stopped. If that never succeeds, restart "
+        f"the worker that runs the zombie sink tasks. ({error})",
         500,
     )
 

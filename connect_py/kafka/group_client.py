@@ -27,7 +27,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.protocol.admin.groups import DescribeGroupsRequest
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest
-from kafka.protocol.consumer import HeartbeatRequest, LeaveGroupRequest
+from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from connect_py.api.group import GroupHandler, Joined
@@ -218,6 +218,14 @@ class KafkaGroupClient:
         except errors.KafkaError as error:
             raise RetriableError(f"The members of the group '{self._group}' could not be looked at: {_text(error)}") from error
 
+    def join_twice_and_leave(self, reason: str, seconds: float) -> None:
+        """See `GroupClient.join_twice_and_leave`. Raises RetriableError."""
+        assert self._coordinator is not None
+        try:
+            self._client._net.run(self._coordinator.join_twice_and_leave, reason, seconds)
+        except errors.KafkaError as error:
+            raise RetriableError(f"The other workers did not join a round of the group '{self._group}': {_text(error)}") from error
+
     def leave(self, reason: str, seconds: float) -> None:
         """Leave the group."""
         if self._coordinator is not None:
@@ -398,10 +406,52 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
             return []
         dead = [member.member_id for member in group.members if is_dead(member.client_id, _bytes(member.member_metadata))]
         for member_id in dead:
-            identity = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason="the worker was started again")
-            leaving = LeaveGroupRequest(group_id=self.group_id, member_id=member_id, members=[identity])
+            leaving = self._leaving(member_id, "the worker was started again")
             await self._manager.wait_for(self._manager.send(leaving, node_id=self.coordinator_id), seconds * 1000)
         return dead
+
+    async def join_twice_and_leave(self, reason: str, seconds: float) -> None:
+        """See `GroupClient.join_twice_and_leave`. A broker reads a connection's next request when it has answered the one before, so a
+        LeaveGroup request that is sent right after a JoinGroup request is read when the round has all its members: before its leader has
+        divided the work. The others learn of the next round at once, by the answers to their SyncGroup requests."""
+        deadline = time.monotonic() + seconds
+
+        def left() -> float:
+            return 1000 * max(0.0, deadline - time.monotonic())
+
+        if not await self.ensure_coordinator_ready_async(timeout_ms=left()):
+            raise errors.CoordinatorNotAvailableError(self.group_id)
+        node = await self._find_second_coordinator()
+        offers = self.group_protocols()
+        new = await self._second.wait_for(self._second.send(self._joining("", offers), node_id=node), left())
+        if errors.for_code(new.error_code) is not errors.MemberIdRequiredError:
+            raise errors.for_code(new.error_code)()
+        members = (self._manager, self.coordinator_id, self._generation.member_id), (self._second, node, new.member_id)
+        answers = [
+            manager.send(request, node_id=id_, request_timeout_ms=left())
+            for manager, id_, member in members
+            for request in (self._joining(member, offers), self._leaving(member, reason))
+        ]
+        for answer in answers:
+            error = errors.for_code((await self._manager.wait_for(answer, left())).error_code)
+            if error is not errors.NoError:
+                raise error()
+
+    def _joining(self, member: str, offers: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=self.config["session_timeout_ms"],
+            rebalance_timeout_ms=self.config["max_poll_interval_ms"],
+            member_id=member,
+            group_instance_id=None,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=offers,
+            max_version=7,
+        )
+
+    def _leaving(self, member: str, reason: str) -> LeaveGroupRequest:
+        identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None, reason=reason)
+        return LeaveGroupRequest(group_id=self.group_id, member_id=member, members=[identity])
 
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE

@@ -1,9 +1,10 @@
 """Workers of a group of three that are killed, frozen and ended at random, again and again, under load.
 
 What holds is read from the topics: no number is missing, no start of a task writes after a later one has begun, no stored offset goes back;
-and of a PostgreSQL table, every row has arrived. Times are printed, and asserted but
-for what the machine withheld (`tests.canary`). A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
-CLUSTER_FAULTS is the number of faults of each kind; by default the long form has 12 kills, 6 freezes and 6 ends.
+and of a PostgreSQL table, every row has arrived. With exactly once, a reader of committed records finds nothing twice. Times are printed,
+and asserted but for what the machine withheld (`tests.canary`). A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
+CLUSTER_FAULTS is the number of faults of each kind; by default the long form has 12 kills, 6 freezes and 6 ends, and half of each with
+exactly once.
 """
 
 from __future__ import annotations
@@ -108,8 +109,15 @@ class Series:
         self.cluster.await_all_running(TASKS, seconds=90)
 
 
-def run_series(cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kinds: list[str]) -> Figures:
-    cluster.add(3)
+def run_series(
+    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kinds: list[str], *, exact: bool = False
+) -> Figures:
+    """Returns times of the faults.
+
+    Args:
+        exact: with ``exactly.once.source.support=enabled``.
+    """
+    cluster.add(3, exactly_once_source_support="enabled" if exact else "disabled")
     for number in range(COUNTING):
         cluster.create(f"c{number}", cluster.counting(f"c{number}", TASKS_EACH))
     series = Series(cluster, dice)
@@ -122,14 +130,14 @@ def run_series(cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, databa
     histories = {task: history for task, history in cluster.histories(kafka, shown).items() if task[0] != "table"}
     assert len(histories) == COUNTING * TASKS_EACH
     repeated = sum(history.repeated for history in histories.values())
-    print(
-        f"{len(kinds)} faults: {sum(len(history.records) for history in histories.values())} numbers, {repeated} of them repeated; ", end=""
-    )
-    print(f"{rows} rows of PostgreSQL in {records} records")
+    numbers = sum(len(history.records) for history in histories.values())
+    mode = "exactly once" if exact else "at least once"
+    print(f"{len(kinds)} faults, {mode}: {numbers} numbers, {repeated} of them repeated; {rows} rows of PostgreSQL in {records} records")
     figures = Figures.of(series.faults, histories, canary)
     print(figures)
     assert_nothing_lost_and_one_owner(cluster, histories, kafka)
-    fault_counts.note_changes(_GROUP, rows + sum(len(history.records) for history in histories.values()))
+    assert not exact or (repeated, records) == (0, rows), "a reader of committed records finds some twice"
+    fault_counts.note_changes(_GROUP, rows + numbers)
     cluster.workers[0].delete("table")
     eventually(lambda: "table" not in cluster.workers[0].request("GET", "/connectors"), "end of the source", 30)
     return figures
@@ -149,11 +157,12 @@ def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owne
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("exact", [False, True], ids=["at-least-once", "exactly-once"])
 @pytest.mark.parametrize(("kind", "count"), [("kill", 12), ("freeze", 6), ("terminate", 6)])
 def test_so_it_is_again_and_again(
-    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kind: str, count: int
+    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kind: str, count: int, exact: bool
 ) -> None:
     assert HEARTBEAT_MS < SESSION_MS
-    figures = run_series(cluster, kafka, postgres, database, dice, [kind] * rounds(count))
+    figures = run_series(cluster, kafka, postgres, database, dice, [kind] * rounds(count // 2 if exact else count), exact=exact)
     assert figures.late == []
     assert figures.stopped == []

@@ -225,6 +225,31 @@ def test_create_sink_connector_with_stopped_initial_state_and_modify_offsets(sha
     second.delete("ten")
 
 
+@pytest.fixture
+def strict_kafka(tmp_path: Path) -> Iterator[str]:
+    """The address of a broker that creates no topics by itself."""
+    broker = KafkaBroker(tmp_path / "strict", more="auto.create.topics.enable=false\n")
+    yield broker.bootstrap
+    broker.stop()
+
+
+def test_source_task_not_blocked_on_shutdown_with_non_existent_topic(strict_kafka: str, tmp_path: Path, tag: str) -> None:
+    """testSourceTaskNotBlockedOnShutdownWithNonExistentTopic: nothing creates the topic; a task that waits for it ends all the same."""
+    cluster = Cluster(tmp_path, strict_kafka, tag)
+    try:
+        cluster.add(2)
+        first, second = cluster.workers
+        first.create("lost", cluster.counting("lost", 2), tasks=2)
+        owned = [*first.children(), *second.children()]
+        assert len(owned) >= 2
+        eventually(lambda: all("Counting" in worker.log.read_text() for worker in cluster.workers), "the first records", 60)
+        second.delete("lost")
+        eventually(lambda: not {*first.children(), *second.children()} & {*owned}, "the end of the tasks", 60)
+        assert states(first, "lost") == []
+    finally:
+        cluster.close()
+
+
 def test_tasks_max_enforcement(shared: Cluster) -> None:
     """testTasksMaxEnforcement, of what a connector makes; not of an older, larger set that the topic holds."""
     first, second, third = shared.workers
@@ -375,6 +400,35 @@ def test_offsets_of_connectors_that_target_a_different_kafka_cluster(shared: Clu
         for name in ("elsewhere", "reader"):
             first.delete(name)
         broker.stop()
+
+
+@pytest.mark.parametrize(("method", "verb"), [("PATCH", "alter"), ("DELETE", "reset")])
+def test_sink_connector_offsets_of_zombie_sink_tasks(shared: Cluster, kafka: Kafka, tmp_path: Path, method: str, verb: str) -> None:
+    """testAlterSinkConnectorOffsetsZombieSinkTasks, testResetSinkConnectorOffsetsZombieSinkTasks: a task that does not end keeps its
+    consumer group, so offsets stay as they are until it has ended."""
+    first, second, third = shared.workers
+    name, topic, blocks = f"zombie-{verb}", f"{shared.tag}-zombie-{verb}", tmp_path / "blocks"
+    blocks.touch()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for _ in range(10):
+        producer.produce(topic, b"value", partition=0)
+    assert producer.flush(30) == 0
+    config = shared.noting(name, [topic]) | {"connector.class": "tests.BlockingSink", "block": "Task::stop", "while": str(blocks)}
+    first.create(name, config)
+    partition = {"kafka_topic": topic, "kafka_partition": 0}
+    caught_up = {"offsets": [{"partition": partition, "offset": {"kafka_offset": 10}}]}
+    eventually(lambda: second.request("GET", f"/connectors/{name}/offsets") == caught_up, "the offset of the last record", 60)
+    second.request("PUT", f"/connectors/{name}/stop")
+    eventually(lambda: third.request("GET", f"/connectors/{name}/tasks") == [], "the end of the tasks' configurations", 30)
+    body = {"offsets": [{"partition": partition, "offset": None}]} if method == "PATCH" else None
+    with pytest.raises(RefusedError, match=f"Failed to {verb} consumer group offsets .* zombie sink task") as refused:
+        third.request(method, f"/connectors/{name}/offsets", body)
+    assert refused.value.status == 500
+    assert first.request("GET", f"/connectors/{name}/offsets") == caught_up
+    blocks.unlink()
+    eventually(lambda: is_done(third, method, name, body), "the request", 60)
+    assert first.request("GET", f"/connectors/{name}/offsets") == {"offsets": []}
+    second.delete(name)
 
 
 def is_done(worker: Worker, method: str, name: str, body: object) -> bool:

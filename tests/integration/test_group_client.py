@@ -30,6 +30,7 @@ class Handler:
     def __init__(self, word: str) -> None:
         self.word = word.encode()
         self.rounds: list[tuple[int, str]] = []
+        self.divided: list[bytes] = []
 
     def stirred(self) -> None:
         pass
@@ -39,7 +40,16 @@ class Handler:
 
     def assign(self, leader: str, generation: int, protocol: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         self.rounds.append((generation, protocol))
-        return dict.fromkeys(members, b" ".join(sorted(members.values())))
+        self.divided.append(b" ".join(sorted(members.values())))
+        return dict.fromkeys(members, self.divided[-1])
+
+
+class Slow(Handler):
+    """Takes a moment to divide the work, as a leader has much of it."""
+
+    def assign(self, leader: str, generation: int, protocol: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        let_time_pass(0.1, "the work of a leader")
+        return super().assign(leader, generation, protocol, members)
 
 
 Make = Callable[..., KafkaGroupClient]
@@ -49,10 +59,10 @@ Make = Callable[..., KafkaGroupClient]
 def make(kafka: Kafka, tag: str) -> Iterator[Make]:
     made: list[KafkaGroupClient] = []
 
-    def client(word: str, more: Mapping[str, str] = {}) -> KafkaGroupClient:
+    def client(word: str, more: Mapping[str, str] = {}, handler: Handler | None = None) -> KafkaGroupClient:
         properties = {"bootstrap.servers": kafka.bootstrap, "client.id": f"connect-{word[:20]}", **more}
         made.append(KafkaGroupClient(properties, tag, session_ms=6000, heartbeat_ms=2000, rebalance_ms=20_000))
-        made[-1].connect(Handler(word), 60)
+        made[-1].connect(handler or Handler(word), 60)
         return made[-1]
 
     yield client
@@ -199,6 +209,31 @@ def test_members_whose_processes_are_dead_are_taken_out_at_once(make: Make) -> N
     began = time.monotonic()
     assert join(successor) == b"successor"
     assert time.monotonic() - began < 5, "not the session of the dead"
+
+
+def test_a_round_whose_members_leave_as_soon_as_it_has_all_fails_and_the_next_one_follows_at_once(make: Make) -> None:
+    """The leader has divided the work in a round that nobody gets a part of: it starts over without those who have left."""
+    with ThreadPoolExecutor(3) as pool:
+        leader = Slow("leads")
+        leads, ends, stays = make("leads", handler=leader), make("ends"), make("stays")
+        assert join(leads) == b"leads"
+        for comer, others in ((ends, [leads]), (stays, [leads, ends])):
+            joining = pool.submit(join, comer)
+            for other in others:
+                eventually(lambda other=other: other.serve() or other.needs_join, "news")  # type: ignore[misc]
+            for found in [pool.submit(join, other) for other in others]:
+                found.result(60)
+            joining.result(60)
+        ending = pool.submit(ends.join_twice_and_leave, "the worker is shutting down", 20.0)
+        for other in (leads, stays):
+            eventually(lambda other=other: other.serve() or other.needs_join, "news")  # type: ignore[misc]
+        began = time.monotonic()
+        rounds = [pool.submit(joined, other) for other in (leads, stays)]
+        given = [each.result(60).assignment for each in rounds]
+        ending.result(60)
+    assert given == [b"leads stays"] * 2
+    assert time.monotonic() - began < 1.5, "the others did not need another heartbeat"
+    assert leader.divided[-2:] == [b"ends ends leads stays", b"leads stays"]
 
 
 def test_an_absent_broker_is_called_so(free_address: str) -> None:

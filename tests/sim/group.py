@@ -199,6 +199,10 @@ class SimGroupClient:
             self._coordinator.remove(id_)
         return dead
 
+    def join_twice_and_leave(self, reason: str, seconds: float) -> None:
+        """No leader is a Java worker here."""
+        raise RetriableError("not simulated")
+
     def leave(self, reason: str, seconds: float) -> None:
         """Leave the group."""
         if not self._coordinator.is_silent:

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from connect_py.errors import BadRequestError, ConflictError, NotFoundError, RestError, RetriableError
-from connect_py.herder.fencing import Fencing
+from connect_py.group.peers import UnsentError
+from connect_py.herder.fencing import Fencing, ask_leader
 from offsets.local_stores import MemoryConfigStore
 from tests.waiting import eventually, let_time_pass
 
@@ -161,3 +162,42 @@ def test_sinks_and_unknown_connectors_are_refused(cluster: Cluster) -> None:
     cluster.is_source = False
     with pytest.raises(BadRequestError, match="Connector c is not a source connector"):
         cluster.round()
+
+
+class Leader:
+    """Answers with these errors, one after the other, and then with none."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors, self.asked = list(errors), 0
+
+    def __call__(self) -> None:
+        self.asked += 1
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+def test_a_task_waits_for_a_leader_that_can_be_reached() -> None:
+    leader = Leader(
+        UnsentError("connection refused by http://dead:1/"),
+        RestError("a rebalance", 409),
+        RestError("another key", 403),
+        RetriableError("cut"),
+    )
+    ask_leader(leader, lambda: True)
+    assert leader.asked == 5
+
+
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_a_leader_that_refuses_is_not_asked_again(status: int) -> None:
+    leader = Leader(RestError("no", status))
+    with pytest.raises(RestError, match="no"):
+        ask_leader(leader, lambda: True)
+    assert leader.asked == 1
+
+
+def test_no_leader_is_waited_for_longer_than_its_time_or_for_a_task_of_another_worker() -> None:
+    for seconds, is_wanted in ((0.0, True), (60.0, False)):
+        leader = Leader(UnsentError("connection refused by http://dead:1/"))
+        with pytest.raises(UnsentError):
+            ask_leader(leader, lambda is_wanted=is_wanted: is_wanted, seconds)  # type: ignore[misc]
+        assert leader.asked == 1
