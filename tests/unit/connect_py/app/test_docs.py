@@ -254,8 +254,8 @@ def test_paths_of_the_rest_api_exist() -> None:
 def test_the_page_of_the_rest_api_lists_every_resource() -> None:
     listed = re.findall(r"^\| (\w+) \| `(\S+)` \|", (ROOT / "docs/rest.md").read_text(), re.M)
     routes = [route for router in all_routes(cast(Herder, object()), RestConfig()) for route in router.routes]
-    known = [(method, route.path) for route in routes if isinstance(route, APIRoute) and route.include_in_schema for method in route.methods]
-    assert sorted(listed) == sorted(known)
+    shown = [route for route in routes if isinstance(route, APIRoute) and route.include_in_schema]
+    assert sorted(listed) == sorted((method, route.path) for route in shown for method in route.methods)
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
