@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+
 import psycopg
 import pytest
 
@@ -48,3 +52,36 @@ def test_a_quiet_source_is_idle(worker: Worker, postgres: PostgresAddress, datab
             scrape.until(1, "connect_py_source_verdict", connector=tag, verdict="idle")
         finally:
             worker.delete(tag)
+
+
+@pytest.mark.long
+def test_a_stalled_source_is_told_from_a_quiet_one_within_half_a_minute(
+    worker: Worker, postgres: PostgresAddress, database: str, tag: str
+) -> None:
+    """The server's sender of one stream stands still. Both read the same log, which moves; the other captures nothing of it."""
+    scrape = Scrape(worker.url)
+    stalled, quiet = f"{tag}s", f"{tag}q"
+    with psycopg.connect(postgres.dsn(database), autocommit=True) as session:
+        session.execute("CREATE TABLE busy (id int PRIMARY KEY)")
+        session.execute("CREATE TABLE quiet (id int PRIMARY KEY)")
+        try:
+            for name, table in ((stalled, "busy"), (quiet, "quiet")):
+                worker.create(name, postgres_source(postgres, database, name, table_include_list=f"public.{table}"))
+            for name in (stalled, quiet):
+                scrape.until(1, "debezium_metrics_Connected", connector=name, context="streaming")
+            scrape.until(1, "connect_py_source_verdict", connector=quiet, verdict="idle")
+            found = session.execute("SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s", [f"slot_{stalled}"]).fetchone()
+            assert found is not None
+            os.kill(found[0], signal.SIGSTOP)
+            try:
+                session.execute("INSERT INTO busy SELECT generate_series(1, 10000)")
+                began = time.monotonic()
+                scrape.until(1, "connect_py_source_verdict", connector=stalled, verdict="stalled")
+                print(f"stalled: known after {time.monotonic() - began:.1f} s")
+                assert scrape("connect_py_source_verdict", connector=quiet, verdict="idle") == 1
+            finally:
+                os.kill(found[0], signal.SIGCONT)
+            scrape.until(1, "connect_py_source_verdict", connector=stalled, verdict="streaming")
+        finally:
+            worker.delete(stalled)
+            worker.delete(quiet)
