@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port, process_tree
@@ -40,19 +41,29 @@ SETTINGS = {
 Places = Mapping[str, Sequence[tuple[str, str]]]
 
 
-def plugin_folder(folder: Path) -> Path:
-    """Make a folder for ``plugin.path`` that has the sources and sinks of `tests.counting_plugin` and `tests.blocking_plugin`."""
+#: Of plugins that are files of tests: their classes.
+COUNTING: Mapping[ModuleType, Sequence[str]] = {
+    counting_plugin: ("CountingSource", "NotingSink"),
+    blocking_plugin: ("BlockingSource", "BlockingSink"),
+}
+
+
+def plugin_folder(folder: Path, plugins: Mapping[ModuleType, Sequence[str]] = COUNTING) -> Path:
+    """Make a folder for ``plugin.path`` that has plugins under names like `tests.CountingSource`."""
     target = folder / "plugins" / "counting"
     metadata = target / "counting-1.dist-info"
     if not metadata.exists():
         metadata.mkdir(parents=True)
-        for plugin in (counting_plugin, blocking_plugin):
-            shutil.copy(plugin.__file__, target / f"{plugin.__name__.rpartition('.')[2]}.py")
+        for plugin in plugins:
+            shutil.copy(str(plugin.__file__), target / f"{_short(plugin)}.py")
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: counting\nVersion: 1\n")
-        names = {"counting_plugin": ("CountingSource", "NotingSink"), "blocking_plugin": ("BlockingSource", "BlockingSink")}
-        points = "".join(f"tests.{name} = {module}:{name}\n" for module, found in names.items() for name in found)
+        points = "".join(f"tests.{name} = {_short(plugin)}:{name}\n" for plugin, names in plugins.items() for name in names)
         (metadata / "entry_points.txt").write_text(f"[connect_py.plugins]\n{points}")
     return target.parent
+
+
+def _short(plugin: ModuleType) -> str:
+    return plugin.__name__.rpartition(".")[2]
 
 
 def address(worker: Worker) -> str:

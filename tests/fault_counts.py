@@ -34,6 +34,7 @@ class Fault(StrEnum):
     """What was done to a system."""
 
     KILLED_TASK = "`kill -9` of a task"
+    KILLED_AT = "`kill -9` of a task at a named point of its way"
     KILLED_READER = "`kill -9` of a process that reads a snapshot"
     KILLED_WORKER = "`kill -9` of a worker"
     KILLED_SPARK = "`kill -9` of Spark's JVM, or of task and JVM together"

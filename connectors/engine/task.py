@@ -142,6 +142,10 @@ class Outage:
         return count
 
 
+#: How long rows of a snapshot wait until its position is stored. A task that dies before would begin another snapshot, and rows that were
+#: deleted between the two would stay in the topics.
+STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
+
 #: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
 IDLE_SECONDS = 0.3
 
@@ -209,6 +213,9 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._stop = threading.Event()
         self._state = State.CONNECT
         self._not_before = 0.0
+        self._must_store = False
+        self._rows_wait_until = 0.0
+        self._awaited: SourceOffset = {}
         self._outage = Outage(clock.now)
         self._maybe_services: S | None = None
         self._partition: dict[str, str] = {}
@@ -245,7 +252,9 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._services.take_signal(signal, done)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Acknowledge the signals whose effects the offsets topic holds."""
+        """Acknowledge the signals whose effects the offsets topic holds, and let rows go that waited for their snapshot's position."""
+        if any(offset == self._awaited for _, offset in offsets):
+            self._rows_wait_until = 0.0
         if self._maybe_services is not None:
             self._maybe_services.committed(offset for _, offset in offsets)
 
@@ -424,6 +433,20 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             snapshot.close()
             self._end_snapshot(snapshot)
         return batch
+
+    def _store_first(self, offset: P) -> EncodedBatch | None:
+        """Return a batch without rows of the snapshot that has its position stored, once where `_must_store` was set. The rows come when it
+        is, or after `STORE_SECONDS`; see `_rows_wait`."""
+        self._must_store, self._rows_wait_until = False, self._clock.now() + STORE_SECONDS
+        self._awaited = offset.dump()
+        return EncodedBatch(self._services.pending.take(), self._partition, self._awaited, is_milestone=True)
+
+    def _rows_wait(self) -> bool:
+        """Wait for a moment where rows of a snapshot have to; return whether."""
+        waits = self._clock.now() < self._rows_wait_until
+        if waits:
+            self._clock.wait(self._stop, STORE_POLL_SECONDS)
+        return waits
 
     def _next_rows(self, snapshot: SnapshotSource[P]) -> list[EncodedRow]:
         """Return the next records of a snapshot. Raises ConnectError."""

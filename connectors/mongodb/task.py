@@ -246,7 +246,15 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         progress = SnapshotProgress(base.progress)
         self._snapshot = self._new_snapshot(SnapshotRequest(start.to_read, base, self._config.overrides, progress=progress))
         self._position = self._snapshot.offset
+        self._must_store = self._config.snapshot_mode.streams
         self._state = State.SNAPSHOT
+
+    def _read_snapshot(self) -> EncodedBatch | None:
+        snapshot = self._snapshot
+        assert snapshot is not None
+        if self._must_store:
+            return self._store_first(snapshot.offset)
+        return None if self._rows_wait() else super()._read_snapshot()
 
     def _new_snapshot(self, request: SnapshotRequest) -> MongoSnapshot:
         return MongoSnapshot(

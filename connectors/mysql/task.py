@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTaskContext
+from connect_py.api import EncodedBatch, MetricGroup, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import compile_java_regex
@@ -39,10 +39,6 @@ from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
 
-#: How long rows of a snapshot wait until its position is stored. A task that dies before would begin another consistent snapshot, and
-#: rows that were deleted between the two would stay in the topics.
-STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
-
 
 class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     """Snapshot, then stream, one server.
@@ -69,8 +65,6 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot | None = None
         self._stream: ChangeStream | None = None
         self._snapshot_done = False
-        self._must_store = False
-        self._rows_wait_until = 0.0
         self._log_figures, self._history_figures = LogFigures(), HistoryFigures()
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
@@ -99,12 +93,6 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
 
     def _transaction(self) -> LoggedTransaction | None:
         return None if self._stream is None else self._stream.transaction
-
-    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Finish signals whose effects the offsets topic holds, and let rows go whose snapshot's offset it holds."""
-        super().offsets_committed(offsets)
-        if any(offset.get("snapshot") for _, offset in offsets):
-            self._rows_wait_until = 0.0
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Return what all connectors show, and the attributes that Debezium's MySQL beans add."""
@@ -259,12 +247,8 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         snapshot = self._snapshot
         assert snapshot is not None
         if self._must_store and not (isinstance(snapshot, MySqlSnapshot) and snapshot.has_schema_rows):
-            self._must_store, self._rows_wait_until = False, time.monotonic() + STORE_SECONDS
-            return EncodedBatch(self._services.pending.take(), self._partition, snapshot.offset.dump(), is_milestone=True)
-        if time.monotonic() < self._rows_wait_until:
-            self._stop.wait(STORE_POLL_SECONDS)
-            return None
-        return super()._read_snapshot()
+            return self._store_first(snapshot.offset)
+        return None if self._rows_wait() else super()._read_snapshot()
 
     def _end_snapshot(self, snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot) -> None:
         if snapshot.is_blocking:

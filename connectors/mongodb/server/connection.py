@@ -94,6 +94,22 @@ def translated(what: str) -> Iterator[None]:
         raise server_error(error, what) from error
 
 
+#: What the driver raises where an answer lacks what it takes for granted.
+_NO_ANSWER = (KeyError, TypeError, AttributeError, ValueError, IndexError)
+
+
+@contextmanager
+def answered(what: str) -> Iterator[None]:
+    """As `translated`, around calls of the driver alone: also for what is no answer at all. Raises ServerError."""
+    with translated(what):
+        try:
+            yield
+        except _NO_ANSWER as error:
+            reason = f"the server's answer is not as MongoDB documents it ({type(error).__name__}: {error})"
+            message = f"{what}: {reason}"
+            raise ServerError(message, 0, reason) from error
+
+
 def _code_and_text(error: Exception) -> tuple[int, str]:
     if isinstance(error, driver.OperationFailure):
         details = error.details or {}
@@ -155,7 +171,7 @@ def open_client(config: MongoConfig, *, selection_ms: int | None = None) -> Clie
 
 def hello(client: Client, database: str = "admin") -> dict[str, Any]:
     """Return what the server says of itself. Raises ServerError."""
-    with translated("Unable to connect"):
+    with answered("Unable to connect"):
         return client[database].command("hello")
 
 

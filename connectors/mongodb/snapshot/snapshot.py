@@ -16,7 +16,7 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notifications import InitialEvents
 from connectors.engine.snapshot.initial.plan import ChunkPlan
-from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.progress import BEGUN, Chunk, SnapshotProgress
 from connectors.engine.snapshot.initial.run import ChunkRows, SnapshotPipeline, SnapshotSource, in_order
 from connectors.engine.snapshot.parallel.pool import ReaderPool, ReaderTable
 from connectors.mongodb.collection import CollectionFactory
@@ -101,7 +101,9 @@ class MongoSnapshot(SnapshotSource[MongoOffset]):
             keeps_progress=not self.is_blocking and config.snapshot_mode.streams,
             chunk_rows=plan.chunk_rows,
         )
-        self.offset = self._after if self.is_blocking else replace(request.base, in_snapshot=True, progress=self.pipeline.progress_text)
+        self._begun = BEGUN if config.snapshot_mode.streams else None
+        progress_text = self.pipeline.progress_text or self._begun
+        self.offset = self._after if self.is_blocking else replace(request.base, in_snapshot=True, progress=progress_text)
         resumes = any(progress.is_begun(name) for name in names)
         log.info("Snapshot of %d collections%s: %s", len(names), ", going on" if resumes else "", ", ".join(names))
 
@@ -110,7 +112,7 @@ class MongoSnapshot(SnapshotSource[MongoOffset]):
         return self._after
 
     def stored(self, progress: str | None) -> None:
-        self.offset = replace(self.offset, progress=progress)
+        self.offset = replace(self.offset, progress=progress or self._begun)
 
     def finish(self) -> list[EncodedRow]:
         self.offset = self._after

@@ -35,7 +35,7 @@ from connectors.mongodb.capture import Capture
 from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken
-from connectors.mongodb.server.connection import Client, translated
+from connectors.mongodb.server.connection import Client, answered
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError
 from connectors.mongodb.values.bson_json import bson_json
 from connectors.mongodb.values.documents import RAW, Documents, Event, fields_of
@@ -72,7 +72,7 @@ class ChangeStream:
             "cursor": {"batchSize": batch_size},
         }
         self._fragments = Fragments()
-        with translated(f"The change stream of {capture.shown_target} cannot be opened"):
+        with answered(f"The change stream of {capture.shown_target} cannot be opened"):
             # the answers after the first one are read with the options of the database
             database = client.get_database(capture.database or "admin", codec_options=RAW)
             self._cursor: CommandCursor[Any] = database.cursor_command(
@@ -89,7 +89,7 @@ class ChangeStream:
             MalformedBsonError: the bytes of an event are none.
             FatalTaskError: parts of an event are missing, or an event like `invalidate` ended the stream.
         """
-        with translated("Unable to fetch change stream events"):
+        with answered("Unable to fetch change stream events"):
             first = self._cursor.try_next()
             answer: list[RawBSONDocument] = [] if first is None else [first]
             if self._cursor._has_next():
@@ -99,20 +99,27 @@ class ChangeStream:
                     "The change stream has ended: what it watches (capture.target) was dropped or renamed. What happened before was read. "
                     "Restart the connector with another capture.target or scope, or take a new snapshot"
                 )
-        found = [fields_of(bytes(event.raw)) for event in answer]
-        return self._fragments.join(found)
+            answers = [bytes(event.raw) for event in answer]
+        return self._fragments.join([fields_of(event) for event in answers])
 
     @property
     def token(self) -> ResumeToken | None:
-        """A position after everything that was read, given also where nothing happens; None where the server gives none."""
+        """A position after everything that was read, given also where nothing happens; None where the server gives none.
+
+        Raises:
+            ServerError: what it gives is no token.
+        """
         # not public, and neither is `_next_batch`: the driver's own ChangeStream has its `resume_token` from here
         token = self._cursor._post_batch_resume_token
-        return None if token is None or self._fragments.is_open else ResumeToken.of(token)
+        if token is None or self._fragments.is_open:
+            return None
+        with answered("The position of the change stream cannot be read"):
+            return ResumeToken.of(token)
 
     def close(self) -> None:
         """Close the cursor; a server that is gone is no error."""
-        # the server drops the cursor by itself
-        with suppress(PyMongoError, OSError):
+        # the server drops the cursor by itself; the driver refuses a cursor whose number the server never should have given
+        with suppress(PyMongoError, OSError, TypeError):
             self._cursor.close()
 
 
@@ -299,6 +306,8 @@ class EventStream:
     def _event(self, event: Event, counts: dict[str, int]) -> bool:
         op = _OPERATIONS.get(event["operationType"])
         if op is None:
+            if not isinstance(event["operationType"], str):
+                _check(event)
             return False
         try:
             collection = self._known[event["ns"]]

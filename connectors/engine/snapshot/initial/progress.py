@@ -25,6 +25,8 @@ T = TypeVar("T")
 #: The field of the source offset.
 FIELD: Final = "connect_py_snapshot"
 _VERSION = 1
+#: Nothing is done yet, but the position of the beginning counts.
+BEGUN: Final = f'{{"v":{_VERSION},"tables":{{}}}}'
 #: A larger text is not kept: Kafka takes no record of a megabyte. It is that of more than ten thousand tables.
 MAX_CHARACTERS = 500_000
 

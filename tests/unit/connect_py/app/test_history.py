@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from connect_py.app.verify.history.checks import check
 from connect_py.app.verify.history.records import (
     Acknowledged,
+    Change,
     Event,
     History,
     Invariant,
     Op,
+    Promise,
     Row,
     StoredOffset,
     TaskState,
@@ -237,3 +239,19 @@ def test_a_planted_fault_is_reported_by_its_invariant(fault: Fault) -> None:
         found = check(history)
         assert FAULTS[fault] in {finding.invariant for finding in found}, f"seed {seed}: {[str(finding) for finding in found]}"
     assert planted >= 10
+
+
+def test_a_deletion_that_lost_its_tombstone_to_a_kill_may_come_again_after_a_repeated_snapshot() -> None:
+    changes = [
+        Change(line, "a", "1", line, op, "", None) for line, op in enumerate((Op.CREATE, Op.DELETE, Op.CREATE), 1)
+    ]  # fmt: skip
+    shown = [(Op.CREATE, 1), (Op.DELETE, 1), (Op.READ, 3), (Op.CREATE, 1), (Op.DELETE, 1), (Op.TOMBSTONE, None), (Op.CREATE, 3)]
+    events = [Event("a", 0, offset, "a", "1", op, sequence) for offset, (op, sequence) in enumerate(shown)]
+    promise = Promise(start=0, snapshot=False)
+
+    def tombstones(events: list[Event]) -> list[str]:
+        found = check(History(changes=changes, events=events, promise=promise))
+        return [str(finding) for finding in found if finding.invariant is Invariant.TOMBSTONES]
+
+    assert tombstones(events) == []
+    assert tombstones([event for event in events if event.op is not Op.TOMBSTONE]) != []
