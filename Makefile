@@ -71,7 +71,7 @@ test-images: java install
 	@TMPDIR=$${TMPDIR:-/var/tmp} $(BIN)/python tests/images/run.py $(STEPS)
 
 release: install
-	@$(BIN)/python tests/release.py
+	@$(BIN)/python -m tests.release
 
 docs: install
 	$(BIN)/mkdocs build --strict

@@ -1,10 +1,10 @@
 """Make what is released, and install it into empty environments: `make release`.
 
 The wheel and the source archive are built into `dist/`. Each extra is installed alone into an environment of its own, from the wheel; there
-every plugin that belongs to the extra must load, and the others must say which extra they need. At last the wheel that is built from the
-source archive must hold the same files.
+every plugin that belongs to the extra must load, and its part of the tutorial must work, on real servers (`release_parts.py`). The wheel
+that is built from the source archive must hold the same files.
 
-    python tests/release.py [EXTRA ...]      all extras that a worker or a command needs, or some; `none` is the program without any
+    python -m tests.release [EXTRA ...]      all extras that a worker or a command needs, or some; `none` is the program without any
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
+
+from tests.release_parts import Parts
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
@@ -72,7 +74,18 @@ def build() -> tuple[Path, Path]:
     return next(DIST.glob("*.whl")), next(DIST.glob("*.tar.gz"))
 
 
-def check(wheel: Path, extra: str, version: str) -> None:
+def check_pipx(wheel: Path, version: str) -> None:
+    """Run the wheel's command by pipx, which makes an environment for it."""
+    with tempfile.TemporaryDirectory(prefix="connect-py-pipx-") as scratch:
+        venv.create(scratch, with_pip=True)
+        run(f"{scratch}/bin/pip", "install", "-q", "--disable-pip-version-check", "pipx>=1.7")
+        said = run("env", f"PIPX_HOME={scratch}/home", f"{scratch}/bin/pipx", "run", "--spec", wheel, "connect-py", "--version")
+        if said != f"connect-py {version}\n":
+            sys.exit(f"pipx run connect-py --version says {said}")
+    print("pipx run: works", flush=True)
+
+
+def check(wheel: Path, extra: str, version: str, parts: Parts) -> None:
     """Install the wheel with one extra into an empty environment, and use it."""
     with tempfile.TemporaryDirectory(prefix=f"connect-py-{extra}-") as scratch:
         venv.create(scratch, with_pip=True)
@@ -83,7 +96,9 @@ def check(wheel: Path, extra: str, version: str) -> None:
             sys.exit(f"connect-py --version says {said}")
         run(f"{scratch}/bin/python", "-I", "-c", f"assert {CHECKS[extra]}")
         run(f"{scratch}/bin/pip", "check")
-    print(f"{extra}: installed into an empty environment, and works", flush=True)
+        print(f"{extra}: installed into an empty environment, and works", flush=True)
+        if seen := parts.run(extra, Path(scratch)):
+            print(f"{extra}: {seen}", flush=True)
 
 
 def main(chosen: list[str]) -> int:
@@ -102,8 +117,16 @@ def main(chosen: list[str]) -> int:
         if files_of(again) != files_of(wheel):
             sys.exit(f"The wheel of the source archive differs: {sorted(files_of(again) ^ files_of(wheel))[:10]}")
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {archive.name}: {archive.stat().st_size / 1e6:.1f} MB, with the same files")
-    for extra in chosen or CHECKS:
-        check(wheel, extra, project["version"])
+    check_pipx(wheel, project["version"])
+    with tempfile.TemporaryDirectory(prefix="connect-py-release-") as scratch:
+        folder = Path(scratch)
+        folder.chmod(0o755)
+        parts = Parts(folder)
+        try:
+            for extra in chosen or CHECKS:
+                check(wheel, extra, project["version"], parts)
+        finally:
+            parts.close()
     return 0
 
 

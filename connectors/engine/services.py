@@ -185,6 +185,7 @@ class SourceServices(ABC, Generic[R]):
     def restore(self, fields: Fields) -> None:
         """Resume from the fields of the last batch, or of the stored offset. Raises ConfigError: they cannot be read."""
         self.pending.take()
+        self._inbox.resumed()
         if self.monitor is not None:
             self.monitor.restore(fields)
         if self.incremental is not None:
@@ -233,9 +234,10 @@ class SourceServices(ABC, Generic[R]):
     def take_signals(self) -> None:
         """Carry out what the channels bring. Raises RetriableError: it is taken again."""
         while (record := self._inbox.poll()) is not None:
-            before = self.fields()
+            before, waiting = self.fields(), len(self.blocking)
             self.signal(record)
-            self._inbox.done(has_effect=bool(self.pending.rows) or self.interrupts or self.fields() != before)
+            has_effect = bool(self.pending.rows) or self.interrupts or self.fields() != before
+            self._inbox.done(has_effect=has_effect, outlasts_failures=len(self.blocking) != waiting)
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Take a signal that came by REST; `done` is called when its effect is stored. Raises ConfigError: it is refused."""

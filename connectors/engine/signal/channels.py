@@ -2,7 +2,8 @@
 
 The task's thread polls them, every `signal.poll.interval.ms`. `SignalInbox` repeats a signal until it was carried out: `poll` shows it,
 `done` removes it. Its effect is part of the batches that are made from then on, so when the offsets topic holds the offset of one of these
-(and not merely an offset that was on its way) `committed` lets the channels acknowledge.
+(and not merely an offset that was on its way) `committed` lets the channels acknowledge. A task that resumes from its last batch has
+forgotten what signals brought about since: `resumed` shows these once more.
 """
 
 from __future__ import annotations
@@ -153,6 +154,8 @@ class SignalInbox:
         self._waiting: deque[tuple[SignalRecord, Callable[[], None] | None]] = deque()
         self._processed = False
         self._undone: list[Callable[[], None]] = []
+        # carried out since the last batch was made
+        self._unmade: list[tuple[SignalRecord, Callable[[], None] | None]] = []
         self._made: deque[Mapping[str, Any]] = deque(maxlen=_MADE)
 
     def poll(self) -> SignalRecord | None:
@@ -167,21 +170,36 @@ class SignalInbox:
         """Add a signal that was handed to the task, for the next `poll`; `done` is called when its effect is stored."""
         self._waiting.append((record, done))
 
-    def done(self, *, has_effect: bool = True) -> None:
-        """Note that the signal of the last `poll` was carried out; one without an effect on batches has nothing to be stored."""
-        _, done = self._waiting.popleft()
-        if done is not None and not has_effect:
-            done()
+    def done(self, *, has_effect: bool = True, outlasts_failures: bool = False) -> None:
+        """Note that the signal of the last `poll` was carried out.
+
+        Args:
+            has_effect: on batches; without, there is nothing to be stored.
+            outlasts_failures: the task remembers the effect although it resumes from its last batch.
+        """
+        record, done = self._waiting.popleft()
+        if not has_effect:
+            if done is not None:
+                done()
+        elif not outlasts_failures:
+            self._unmade.append((record, done))
         elif done is not None:
             self._undone.append(done)
         self._processed = True
         self._made.clear()
+
+    def resumed(self) -> None:
+        """Note that the task resumes from the last batch that it has made."""
+        self._waiting.extendleft(reversed(self._unmade))
+        self._unmade.clear()
 
     def made(self, offset: Mapping[str, Any]) -> bool:
         """Note a batch that was made, by its offset. Returns whether it is the first one after a signal: its offset should be stored at
         once."""
         if not self._processed:
             return False
+        self._undone += [done for _, done in self._unmade if done is not None]
+        self._unmade.clear()
         self._made.append(offset)
         return len(self._made) == 1
 

@@ -95,3 +95,33 @@ def test_a_signal_without_an_effect_is_done_at_once() -> None:
     assert inbox.poll() is not None
     inbox.done(has_effect=False)
     assert done == ["a"]
+
+
+def test_a_signal_of_which_no_batch_was_made_is_carried_out_again_by_a_task_that_resumes() -> None:
+    """Its effect was in memory only. Once it counted as done with the next offset that was stored, which did not have it."""
+    inbox, done = SignalInbox([], 60.0), []
+    for id_ in ("a", "b"):
+        inbox.put(SignalRecord(id_, "execute-snapshot", None, "rest"), lambda id_=id_: done.append(id_))
+    assert carried_out(inbox) == ["a", "b"]
+    inbox.resumed()
+    inbox.made({"at": 1})
+    inbox.committed({"at": 1})
+    assert done == []
+    assert carried_out(inbox) == ["a", "b"]
+    inbox.made({"at": 2})
+    inbox.resumed()
+    assert carried_out(inbox) == [], "the last batch has their effect"
+    inbox.committed({"at": 2})
+    assert done == ["a", "b"]
+
+
+def test_a_signal_whose_effect_the_task_remembers_is_not_carried_out_twice() -> None:
+    inbox, done = SignalInbox([], 60.0), []
+    inbox.put(SignalRecord("a", "execute-snapshot", None, "rest"), lambda: done.append("a"))
+    assert inbox.poll() is not None
+    inbox.done(outlasts_failures=True)
+    inbox.resumed()
+    assert inbox.poll() is None
+    inbox.made({"at": 1})
+    inbox.committed({"at": 1})
+    assert done == ["a"]
