@@ -28,8 +28,8 @@ SYNC_SECONDS = 3.0
 #: How long a task's start waits for a leader that can be reached: a session of the usual length, a round, and some more. A request's time.
 LEADER_SECONDS, _PAUSE_SECONDS = 90.0, 0.25
 
-#: Wrong signatures in a row, each made after this worker has read the topic that has the key, by which they are no matter of time. The leader
-#: may read a key that it has just made a moment later than this worker does.
+#: So many wrong signatures in a row, with reads of the key between them, are no matter of time. The leader may read a key that it has just
+#: made a moment later than this worker does.
 _WRONG_SIGNATURES = 4
 
 
