@@ -640,9 +640,7 @@ class Applier:
         if question == "admit":
             self.configs.refresh(OFFSETS_SECONDS)
             return {"offsets": [(dict(partition), dict(offset)) for partition, offset in self._read_offsets(name)]}
-        ask_leader(
-            lambda: self._have_fenced(name), lambda: self.assignment.owns_task(*task_id), lambda: self.configs.refresh(SYNC_SECONDS)
-        )
+        ask_leader(lambda: self._have_fenced(name), lambda: self.assignment.owns_task(*task_id), lambda: self.configs.refresh(SYNC_SECONDS))
         return {}
 
     def _have_fenced(self, name: str) -> None:
