@@ -224,6 +224,11 @@ class Cluster:
         """The file by which `tests.blocking_plugin` blocks where it has no configuration yet."""
         return Path(self._properties["plugin.path"]) / "counting" / "blocks"
 
+    def starts(self, name: str, task: int) -> int:
+        """How often a counting task has been started, as the workers' logs say. A worker that is started again shows what it ran as RUNNING
+        until it runs it."""
+        return sum(worker.log.read_text().count(f"Counting {self.tag}-{name}-{task} on from ") for worker in self.workers)
+
     # -- faults
 
     def freeze(self, worker: Worker, *, with_tasks: bool = True) -> None:

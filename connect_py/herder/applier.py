@@ -41,7 +41,7 @@ from connect_py.group.peers import Peers, address_of
 from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol, TaskId
 from connect_py.herder import session_key
 from connect_py.herder.assignment import Assignment
-from connect_py.herder.fencing import Fencing, ask_leader
+from connect_py.herder.fencing import SYNC_SECONDS, Fencing, ask_leader
 from connect_py.herder.offsets import GroupAdmin
 from connect_py.herder.session_key import SessionKeySettings
 from connect_py.herder.shutdown import ShutdownSequence
@@ -640,7 +640,7 @@ class Applier:
         if question == "admit":
             self.configs.refresh(OFFSETS_SECONDS)
             return {"offsets": [(dict(partition), dict(offset)) for partition, offset in self._read_offsets(name)]}
-        ask_leader(lambda: self._have_fenced(name), lambda: self.assignment.owns_task(*task_id))
+        ask_leader(lambda: self._have_fenced(name), lambda: self.assignment.owns_task(*task_id), lambda: self.configs.refresh(SYNC_SECONDS))
         return {}
 
     def _have_fenced(self, name: str) -> None:

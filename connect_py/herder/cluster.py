@@ -18,7 +18,6 @@ from connect_py.herder import session_key
 from connect_py.herder.applier import Applier
 from connect_py.herder.base import MisdirectedError
 from connect_py.herder.session_key import InternalSignature, SessionKeySettings
-from connect_py.kafka.client import ExactlyOnceSupport
 from connect_py.plugins.registry import kinds_of
 
 log = logging.getLogger(__name__)
@@ -68,9 +67,12 @@ class ClusterRequests:
         self._thread.call(work, doing=f"writing the tasks of connector {name}")
 
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
-        """Fence what is left of earlier tasks of an exactly-once source. Raises RestError, NotFoundError, BadRequestError."""
+        """Fence what is left of earlier tasks of an exactly-once source. Raises RestError, NotFoundError, BadRequestError.
+
+        A leader that is ``preparing`` does it too: the first workers that are ``enabled`` ask it.
+        """
         self._check_signature(signature)
-        if self._worker.exactly_once is ExactlyOnceSupport.ENABLED:
+        if self._is_transactional:
             if not self._assignment.is_leader:
                 raise MisdirectedError(lambda: self._assignment.leader_url, "the leader")
             self._fencing.fence(name)

@@ -25,37 +25,52 @@ log = logging.getLogger(__name__)
 #: Reads of the configuration topic; ``worker.sync.timeout.ms``.
 SYNC_SECONDS = 3.0
 
-
 #: How long a task's start waits for a leader that can be reached: a session of the usual length, a round, and some more. A request's time.
 LEADER_SECONDS, _PAUSE_SECONDS = 90.0, 0.25
 
-#: What a leader answers that has just begun, or is about to end: this worker has not read its new key, and a rebalance is under way.
-_PASSING = (403, 409)
+#: So many wrong signatures in a row, with reads of the key between them, are no matter of time. The leader may read a key that it has just
+#: made a moment later than this worker does.
+_WRONG_SIGNATURES = 4
 
 
 def ask_leader(
-    ask: Callable[[], None], is_wanted: Callable[[], bool], seconds: float = LEADER_SECONDS, threads: Threads = SYSTEM_THREADS
+    ask: Callable[[], None],
+    is_wanted: Callable[[], bool],
+    read_key: Callable[[], None],
+    seconds: float = LEADER_SECONDS,
+    threads: Threads = SYSTEM_THREADS,
 ) -> None:
     """Ask the leader until one answers: it may have died, and the group has no other one before its session is over. Kafka Connect fails
     the task there (`DistributedHerder.startTask`).
 
+    A wrong signature passes where the leader's key is new. Where it is still wrong by the newest key, nothing is waited for.
+
     Args:
         ask: the request; may be repeated.
         is_wanted: whether the task is still this worker's.
+        read_key: reads the configuration topic to its end, where the key is by which requests are signed. May raise ConnectError.
 
     Raises:
         ConnectError: the leader refuses, or none could be reached in time.
     """
-    deadline, never = threads.now() + seconds, threading.Event()
+    deadline, never, wrong = threads.now() + seconds, threading.Event(), 0
     while True:
         try:
             ask()
             return
         except ConnectError as error:
-            passes = isinstance(error, RetriableError) or (isinstance(error, RestError) and error.status in _PASSING)
+            status = error.status if isinstance(error, RestError) else None
+            wrong = wrong + 1 if status == 403 else 0
+            passes = isinstance(error, RetriableError) or status == 409 or 0 < wrong < _WRONG_SIGNATURES
             if not passes or not is_wanted() or threads.now() >= deadline:
                 raise
             log.info("A task waits for the group's leader before it starts: %s", error)
+        if wrong:
+            try:
+                read_key()
+            except ConnectError as error:
+                log.info("The key that signs requests of workers to each other could not be read: %s", error)
+                wrong = 0
         threads.wait(never, _PAUSE_SECONDS)
 
 

@@ -41,6 +41,7 @@ pytestmark = [pytest.mark.services, pytest.mark.timeout(3600)]
 #: Connectors that count, their tasks, and one that reads a table.
 COUNTING, TASKS_EACH = 3, 3
 TASKS = COUNTING * TASKS_EACH + 1
+TABLE = "table"
 
 #: How soon others have a worker's work.
 KILLED_MS, TERMINATED_MS = SESSION_MS + DELAY_MS + 3_000, 5_000
@@ -71,8 +72,12 @@ class Series:
         cluster, dice = self.cluster, self.dice
         let_time_pass(dice.uniform(0, 1.5), "a random moment, in and between two flushes of the offsets")
         victim = dice.choice(cluster.workers)
-        fault = Fault(kind, victim.url, tasks_on(places(cluster.others(victim)[0]), victim), now_ms(), KILLED_MS)
+        tasks = tasks_on(places(cluster.others(victim)[0]), victim)
+        starts = {task: cluster.starts(*task) for task in tasks if task[0] != TABLE}
+        fault = Fault(kind, victim.url, tasks, now_ms(), KILLED_MS)
         getattr(self, kind)(victim, fault)
+        # the next fault is of a leader that these starts do not need any longer
+        eventually(lambda: all(cluster.starts(*task) > before for task, before in starts.items()), f"starts of {tasks}", 60)
         self._share_again()
         fault.until = now_ms()
         self.faults.append(fault)
@@ -122,12 +127,12 @@ def run_series(
         cluster.create(f"c{number}", cluster.counting(f"c{number}", TASKS_EACH))
     series = Series(cluster, dice)
     with Canary() as canary, Inserting(postgres, database) as inserting:
-        cluster.create("table", postgres_source(postgres, database, cluster.tag, table_include_list="public.item"))
+        cluster.create(TABLE, postgres_source(postgres, database, cluster.tag, table_include_list="public.item"))
         shown = cluster.await_all_running(TASKS)
         for kind in kinds:
             series.strike(kind)
     rows, records = inserting.await_all(kafka, f"pg_{cluster.tag}.public.item")
-    histories = {task: history for task, history in cluster.histories(kafka, shown).items() if task[0] != "table"}
+    histories = {task: history for task, history in cluster.histories(kafka, shown).items() if task[0] != TABLE}
     assert len(histories) == COUNTING * TASKS_EACH
     repeated = sum(history.repeated for history in histories.values())
     numbers = sum(len(history.records) for history in histories.values())
@@ -138,8 +143,8 @@ def run_series(
     assert_nothing_lost_and_one_owner(cluster, histories, kafka)
     assert not exact or (repeated, records) == (0, rows), "a reader of committed records finds some twice"
     fault_counts.note_changes(_GROUP, rows + numbers)
-    cluster.workers[0].delete("table")
-    eventually(lambda: "table" not in cluster.workers[0].request("GET", "/connectors"), "end of the source", 30)
+    cluster.workers[0].delete(TABLE)
+    eventually(lambda: TABLE not in cluster.workers[0].request("GET", "/connectors"), "end of the source", 30)
     return figures
 
 

@@ -11,7 +11,7 @@ import pytest
 from connect_py.app.services.worker import RefusedError
 from tests.cluster import Cluster
 from tests.fix_kafka import Kafka
-from tests.waiting import eventually
+from tests.waiting import eventually, let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -127,6 +127,30 @@ def test_block_in_a_stop(alone: Cluster, kafka: Kafka, tmp_path: Path, place: st
         assert_another_works(alone, kafka, f"next-to-{blocked.name}")
         if place == "Task::stop":
             eventually(lambda: len(blocked.worker.children()) == 0, "the end of the task's process", 60)
+    finally:
+        blocked.release()
+
+
+def test_poll_timeout_expiry(cluster: Cluster, kafka: Kafka, tmp_path: Path) -> None:
+    """ConnectWorkerIntegrationTest.testPollTimeoutExpiry: a task does not return from its stop when it is restarted. Kafka's worker stands
+    still and is out of the group after `rebalance.timeout.ms`; this one starts the task again, stays a member, and its other task runs on.
+    """
+    worker = cluster.add(rebalance_timeout_ms="3000", task_shutdown_graceful_timeout_ms="30000")
+    cluster.create("normal", cluster.counting("normal", 1))
+    blocked = Blocked(tmp_path, cluster, "Task::stop")
+    blocked.create()
+    try:
+        worker.wait_for(blocked.name, "RUNNING")
+        rounds, starts, before = worker.log.read_text().count("Joined group"), cluster.starts("normal", 0), {*worker.children()}
+        worker.request("POST", f"/connectors/{blocked.name}/tasks/0/restart")
+        blocked.await_block()
+        eventually(lambda: len(before - {*worker.children()}) == len({*worker.children()} - before) == 1, "another process", 20)
+        worker.wait_for(blocked.name, "RUNNING")
+        count = kafka.count(f"{cluster.tag}-normal-0")
+        let_time_pass(4, "more than the group waits for a worker in a round")
+        assert worker.log.read_text().count("Joined group") == rounds, "there was a round of the group"
+        assert cluster.starts("normal", 0) == starts
+        assert kafka.count(f"{cluster.tag}-normal-0") > count
     finally:
         blocked.release()
 

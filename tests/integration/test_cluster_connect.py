@@ -2,12 +2,14 @@
 
 RebalanceSourceConnectorsIntegrationTest, ConnectWorkerIntegrationTest, ConnectorRestartApiIntegrationTest,
 SessionedProtocolIntegrationTest, OffsetsApiIntegrationTest and ExactlyOnceSourceIntegrationTest; BlockingConnectorTest is
-`test_cluster_blocking.py`. More of what they assert is in `test_cluster_rest.py`, `test_group_https.py` and `test_exactly_once.py`.
+`test_cluster_blocking.py`, with testPollTimeoutExpiry of ConnectWorkerIntegrationTest. More of what they assert is in
+`test_cluster_rest.py`, `test_group_https.py` and `test_exactly_once.py`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,14 +21,18 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, A
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.cluster import Cluster, Places, Written, assert_nothing_lost_and_one_owner
+from tests.cluster import Cluster, Places, Written, assert_nothing_lost_and_one_owner, now_ms, tasks_on
 from tests.fix_kafka import GuardedKafka, Kafka
+from tests.killable_broker import KillableBroker
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
 
 #: As Kafka's tests set them, so that connectors may name other brokers.
 ALL_OVERRIDES = {"connector.client.config.override.policy": "All"}
+
+#: How long a write to the configuration topic may take to be refused: 30 s, on a busy machine.
+WRITE_MS = 40_000
 
 
 @pytest.fixture(scope="module")
@@ -250,6 +256,52 @@ def test_source_task_not_blocked_on_shutdown_with_non_existent_topic(strict_kafk
         cluster.close()
 
 
+@pytest.fixture
+def killable_kafka(tmp_path: Path) -> Iterator[KillableBroker]:
+    """A broker that creates no topics by itself."""
+    broker = KillableBroker(tmp_path / "killable", more="auto.create.topics.enable=false\n")
+    yield broker
+    broker.stop()
+
+
+def test_request_timeouts(killable_kafka: KillableBroker, tmp_path: Path, tag: str) -> None:
+    """testRequestTimeouts: requests that Kafka leaves waiting are refused in time, with what was under way; the next ones, too.
+
+    Kafka's requests end with a time of their own and name the stage of the worker; here the write ends first, and says why.
+    """
+    cluster = Cluster(tmp_path, killable_kafka.bootstrap, tag)
+    try:
+        worker = cluster.add()
+        cluster.create("sizes", cluster.counting("sizes", 2))
+
+        def refused(method: str, path: str, body: object = None) -> str:
+            began = now_ms()
+            with pytest.raises(RefusedError) as refused:
+                worker.request(method, f"/connectors/sizes{path}", body)
+            assert refused.value.status == 500
+            assert now_ms() - began < WRITE_MS, "a write waits for half a minute"
+            return refused.value.message
+
+        killable_kafka.kill()
+        message = refused("PUT", "/config", cluster.counting("sizes", 3))
+        assert re.fullmatch(
+            r"Error writing connector configuration to Kafka: Topic '.*' did not take 1 of 1 records within 30 s\.", message
+        )
+        killable_kafka.bring_back()
+        worker.request("PUT", "/connectors/sizes/config", cluster.counting("sizes", 3))
+        await_states(worker, "sizes", *["RUNNING"] * 4)
+
+        topic = worker.topic("config")
+        admin = AdminClient({"bootstrap.servers": killable_kafka.bootstrap})
+        admin.delete_topics([topic])[topic].result(30)
+        message = refused("PUT", "/config", cluster.counting("sizes", 2))
+        assert message.startswith(f"Error writing connector configuration to Kafka: Topic '{topic}'")
+        assert refused("DELETE", "").startswith(f"Error removing connector configuration from Kafka: Topic '{topic}'")
+        await_states(worker, "sizes", *["RUNNING"] * 4)
+    finally:
+        cluster.close()
+
+
 def test_tasks_max_enforcement(shared: Cluster) -> None:
     """testTasksMaxEnforcement, of what a connector makes; not of an older, larger set that the topic holds."""
     first, second, third = shared.workers
@@ -460,6 +512,7 @@ def assert_each_once(cluster: Cluster, kafka: Kafka, name: str, tasks: int) -> N
     """A reader of committed records has each number of each task once, in order."""
     for task in range(tasks):
         numbers = [Written.parse(message.value() or b"").number for message in kafka.read(f"{cluster.tag}-{name}-{task}")]
+        print(f"{name}-{task}: {len(numbers)} numbers")
         assert numbers == [*range(1, len(numbers) + 1)], [(one, two) for one, two in pairwise(numbers) if two != one + 1]
 
 
@@ -537,6 +590,35 @@ def test_tasks_fail_on_inability_to_fence(guarded_kafka: GuardedKafka, tmp_path:
         assert_each_once(cluster, guarded, "guarded", 2)
     finally:
         cluster.close()
+
+
+def test_exactly_once_is_enabled_by_two_rolling_restarts(cluster: Cluster, kafka: Kafka) -> None:
+    """What KIP-618 says of a group that runs: every worker is ``preparing`` before one is ``enabled``, and a source runs through it. The
+    leader comes last, so that workers of the next step are led by one of the last."""
+    cluster.add(3)
+    tasks = 3
+    cluster.create("counted", cluster.counting("counted", tasks))
+
+    def await_records() -> None:
+        cluster.await_all_running(tasks)
+        for task in range(tasks):
+            topic = f"{cluster.tag}-counted-{task}"
+            before = kafka.count(topic)
+            eventually(lambda topic=topic, before=before: kafka.count(topic) > before + 5, f"more records of task {task}", 60)
+
+    await_records()
+    for support in ("preparing", "enabled"):
+        leader = cluster.leader()
+        for worker in sorted(cluster.workers, key=lambda worker, leader=leader: worker is leader):  # type: ignore[misc]
+            worker.restart({"exactly.once.source.support": support})
+            await_records()
+    for worker in cluster.workers:
+        starts = {task: cluster.starts("counted", task) for _, task in tasks_on(cluster.places(), worker)}
+        worker.kill()
+        worker.restart()
+        eventually(lambda starts=starts: all(cluster.starts("counted", task) > before for task, before in starts.items()), "starts", 60)
+        await_records()
+    assert_each_once(cluster, kafka, "counted", tasks)
 
 
 def test_potential_deadlock_when_producing_to_offsets_topic(exact: Cluster, tmp_path: Path) -> None:

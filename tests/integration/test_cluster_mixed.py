@@ -46,6 +46,9 @@ BEFORE = 200
 #: Rows of the table whose snapshot is slow, and how long each takes: longer than one worker is replaced by another.
 SLOW_ROWS, SLOW_SECONDS = 6_000, 0.01
 
+#: Characters of each of them, by which the server, which sends 8 KiB at a time, sends some within a tenth of a second.
+SLOW_WIDTH = 1_000
+
 #: Records without schemas: a line of the file sink that is short enough is one write, also where tasks of two workers append to the file.
 PLAIN = {
     f"{part}.converter{name}": value
@@ -95,8 +98,8 @@ class Sources:
         with postgres.connect(pg_name) as connection:
             connection.execute("CREATE TABLE item (id integer PRIMARY KEY, changed integer DEFAULT 0)")
             connection.execute("INSERT INTO item SELECT generate_series(1, %s)", (BEFORE,))
-            connection.execute("CREATE TABLE slow (id integer PRIMARY KEY)")
-            connection.execute("INSERT INTO slow SELECT generate_series(1, %s)", (SLOW_ROWS,))
+            connection.execute("CREATE TABLE slow (id integer PRIMARY KEY, filler text)")
+            connection.execute("INSERT INTO slow SELECT generate_series(1, %s), repeat('x', %s)", (SLOW_ROWS, SLOW_WIDTH))
         with mysql.connect() as my, my.cursor() as cursor:
             for statement in (f"CREATE DATABASE {tag}", f"CREATE TABLE {tag}.item (id INT PRIMARY KEY, changed INT DEFAULT 0)"):
                 cursor.execute(statement)
@@ -127,7 +130,7 @@ class Sources:
             "max.batch.size": "100",
             "max.queue.size": "200",
             "snapshot.select.statement.overrides": "public.slow",
-            "snapshot.select.statement.overrides.public.slow": f"SELECT id FROM slow WHERE pg_sleep({SLOW_SECONDS}) IS NOT NULL",
+            "snapshot.select.statement.overrides.public.slow": f"SELECT id, filler FROM slow WHERE pg_sleep({SLOW_SECONDS}) IS NOT NULL",
             **PLAIN,
         }
         self._slow_prefix = self._slow["topic.prefix"]

@@ -102,7 +102,6 @@ class Worker:
             **(properties or {}),
         }
         self._file = folder / "worker.properties"
-        self._file.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         self._seconds = seconds
         self._command = command or [python, "-P", "-m", "connect_py.app.cli", "distributed"]
         self._log = folder / "worker.log"
@@ -112,6 +111,7 @@ class Worker:
         self.service = self._start()
 
     def _start(self) -> Service:
+        self._file.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         service = Service("the worker", [*self._command, str(self._file)], self._log, env=self._env)
         service.wait_ready(self._answers, self._seconds)
         return service
@@ -208,10 +208,12 @@ class Worker:
         """End the worker at once, as a power cut would (SIGKILL)."""
         self.service.kill()
 
-    def restart(self) -> None:
-        """Stop the worker if it runs, start it again with the same properties and port, and wait until it answers."""
+    def restart(self, properties: Mapping[str, str] | None = None) -> None:
+        """Stop the worker if it runs, start it again on the same port, and wait until it answers. Properties are added to, or replace, what
+        it has."""
         if self.service.is_alive():
             self.stop()
+        self.properties.update(properties or {})
         self.service = self._start()
 
 

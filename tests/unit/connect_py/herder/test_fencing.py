@@ -1,6 +1,7 @@
 """Rounds of fencing, by what the configuration topic says of a connector's tasks."""
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -183,15 +184,35 @@ def test_a_task_waits_for_a_leader_that_can_be_reached() -> None:
         RestError("another key", 403),
         RetriableError("cut"),
     )
-    ask_leader(leader, lambda: True)
-    assert leader.asked == 5
+    reading = Leader()
+    ask_leader(leader, lambda: True, reading)
+    assert (leader.asked, reading.asked) == (5, 1)
+
+
+def wrong_signatures(count: int) -> Leader:
+    return Leader(*[RestError("Internal request contained invalid signature.", 403)] * count)
+
+
+def test_a_signature_that_is_wrong_by_the_newest_key_is_refused_at_once() -> None:
+    leader, reading = wrong_signatures(100), Leader()
+    began = time.monotonic()
+    with pytest.raises(RestError, match="invalid signature"):
+        ask_leader(leader, lambda: True, reading)
+    assert (leader.asked, reading.asked) == (4, 3)
+    assert time.monotonic() - began < 10
+
+
+def test_a_key_that_cannot_be_read_is_waited_for() -> None:
+    leader, reading = wrong_signatures(5), Leader(RetriableError("no broker"), RetriableError("no broker"))
+    ask_leader(leader, lambda: True, reading)
+    assert (leader.asked, reading.asked) == (6, 5)
 
 
 @pytest.mark.parametrize("status", [400, 404, 500])
 def test_a_leader_that_refuses_is_not_asked_again(status: int) -> None:
     leader = Leader(RestError("no", status))
     with pytest.raises(RestError, match="no"):
-        ask_leader(leader, lambda: True)
+        ask_leader(leader, lambda: True, Leader())
     assert leader.asked == 1
 
 
@@ -199,5 +220,5 @@ def test_no_leader_is_waited_for_longer_than_its_time_or_for_a_task_of_another_w
     for seconds, is_wanted in ((0.0, True), (60.0, False)):
         leader = Leader(UnsentError("connection refused by http://dead:1/"))
         with pytest.raises(UnsentError):
-            ask_leader(leader, lambda is_wanted=is_wanted: is_wanted, seconds)  # type: ignore[misc]
+            ask_leader(leader, lambda is_wanted=is_wanted: is_wanted, Leader(), seconds)  # type: ignore[misc]
         assert leader.asked == 1

@@ -1,6 +1,8 @@
 """What a herder does between its stores and its connectors: scripted connectors and tasks, stores in memory."""
 
+import base64
 import datetime
+import hmac
 import re
 import sys
 import textwrap
@@ -22,6 +24,7 @@ from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.base import MisdirectedError
 from connect_py.herder.modes import DistributedHerder
+from connect_py.herder.session_key import InternalSignature
 from connect_py.herder.thread import HerderThread
 from connect_py.plugins.registry import Plugins, discover
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
@@ -801,6 +804,21 @@ def test_variables_of_task_configurations_reach_the_leader_as_they_are_written(m
     eventually(lambda: len(work.configs.stored) == 1, "task configurations", 10, 0.01)
     assert work.script.instances[0].config["v"] == "the value"
     assert work.configs.stored == [[variable]]
+
+
+@pytest.mark.parametrize("support", ["disabled", "preparing", "enabled"])
+def test_a_leader_that_prepares_fences_for_the_workers_that_are_enabled_already(make_work: Callable[..., Work], support: str) -> None:
+    work = make_work(**{"exactly.once.source.support": support})
+    work.put(v="1")
+    eventually(lambda: work.configs.snapshot().task_counts == {"c": 1}, "task configurations", 10, 0.01)
+    work.configs.put_session_key(base64.b64encode(b"k" * 32).decode(), "HmacSHA256", 0)
+    signature = InternalSignature("HmacSHA256", hmac.digest(b"k" * 32, b"", "sha256"), b"")
+    if support == "disabled":
+        with pytest.raises(RestError, match="Nothing was fenced for connector c: this worker has no support"):
+            work.herder.fence_zombies("c", signature)
+    else:
+        work.herder.fence_zombies("c", signature)
+        assert work.configs.snapshot().task_count_records == {"c": 1}
 
 
 @pytest.mark.parametrize("leads", [True, False])
