@@ -12,13 +12,15 @@ ARG PYTHON_IMAGE=python:3.13-slim-trixie
 
 FROM ${PYTHON_IMAGE} AS wheel
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE NOTICE ./
+RUN python -m venv /build && /build/bin/pip install --no-cache-dir "mkdocs>=1.6,<2"
+COPY pyproject.toml mkdocs.yml README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE ./
+COPY docs docs
 COPY connect_py connect_py
 COPY connectors connectors
 COPY offsets offsets
 COPY rest_api rest_api
 COPY spark_sink spark_sink
-RUN python -m venv /build && /build/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN /build/bin/mkdocs build --strict --quiet && /build/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM ${PYTHON_IMAGE} AS packages
 COPY --from=wheel /wheels /opt/connect/wheels

@@ -15,7 +15,7 @@ help:
 	@echo 'make release         wheel and source archive, installed into empty environments with each extra alone'
 	@echo 'make check           ruff, mypy, import-linter, words, private names in tests, how pages read, error texts'
 	@echo 'make unit            the tests that need no server'
-	@echo 'make docs            the pages as a site in dist/site; a broken link fails it'
+	@echo 'make docs            the pages as a site, which a worker then serves at /ui/docs/; a broken link fails it'
 	@echo 'make vendor          fetches what the page /ui uses of others (npm), and compares hashes'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
 	@echo 'make clean           removes .venv and caches of this folder'
@@ -77,5 +77,5 @@ docs: install
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist rest_api/site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -19,19 +20,21 @@ from rest_api.middleware import AccessLog, Origins, loopback_of
 from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.openapi import DESCRIPTION, Application, docs_page
 from rest_api.routes import all_routes
+from rest_api.routes.page import SITE
 from rest_api.routes.worker import health_routes, logger_routes, metrics_routes
 from rest_api.waiting import Deadline
 
 
-def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
+def create_app(herder: Herder, config: RestConfig | None = None, site: Traversable = SITE) -> FastAPI:
     """Return the application with Connect's REST API.
 
     Args:
         herder: answers; its methods are called from a pool of threads and may block.
         config: settings; the defaults are Connect's.
+        site: the built documentation, which /ui/docs/ serves.
     """
     config = config or RestConfig()
-    routers = all_routes(herder, config)
+    routers = all_routes(herder, config, site)
     app = _application(herder, config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
     loopback = loopback_of(config.listeners)

@@ -1,8 +1,8 @@
 """Make what is released, and install it into empty environments: `make release`.
 
-The wheel and the source archive are built into `dist/`. Each extra is installed alone into an environment of its own, from the wheel; there
-every plugin that belongs to the extra must load, and its part of the tutorial must work, on real servers (`release_parts.py`). The wheel
-that is built from the source archive must hold the same files.
+The wheel and the source archive are built into `dist/`, with the site of the documentation. Each extra is installed alone into an
+environment of its own, from the wheel; there every plugin that belongs to the extra must load, and its part of the tutorial must work, on
+real servers (`release_parts.py`). The wheel that is built from the source archive must hold the same files.
 
     python -m tests.release [EXTRA ...]      all extras that a worker or a command needs, or some; `none` is the program without any
 """
@@ -61,6 +61,7 @@ def files_of(wheel: Path) -> set[str]:
 def build() -> tuple[Path, Path]:
     """Build both into `dist/`; returns the wheel and the source archive."""
     DIST.mkdir(exist_ok=True)
+    run(sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", ROOT / "mkdocs.yml")
     for old in (*DIST.glob("connect_py_worker-*.whl"), *DIST.glob("connect_py_worker-*.tar.gz")):
         old.unlink()
     with tempfile.TemporaryDirectory() as scratch:
@@ -111,6 +112,8 @@ def main(chosen: list[str]) -> int:
     if not re.search(rf"^## {re.escape(project['version'])}\b", changelog, re.M):
         sys.exit(f"CHANGELOG.md has no section of {project['version']}.")
     wheel, archive = build()
+    if "rest_api/site/tutorial.html" not in files_of(wheel):
+        sys.exit("The wheel lacks the documentation, which a worker serves.")
     with tempfile.TemporaryDirectory() as scratch:
         run(sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", scratch, archive)
         again = next(Path(scratch).glob("*.whl"))

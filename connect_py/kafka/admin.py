@@ -174,6 +174,20 @@ class KafkaAdmin:
             raise ConnectError(text) from cause
         return True
 
+    def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete topics; one that does not exist is no error.
+
+        Raises:
+            ConnectError: a broker refuses, or there is no answer in time.
+        """
+        futures = self._client.delete_topics(list(names), operation_timeout=self._timeout, request_timeout=self._timeout)
+        for name, future in futures.items():
+            try:
+                future.result(self._timeout + 1)
+            except KafkaException as error:
+                if error.args[0].code() not in _MISSING:
+                    raise self._failure(f"delete the topic '{name}'", error) from error
+
     def topic_settings(self, name: str) -> dict[str, str]:
         """Return a topic's settings; empty when they may not be read or the topic doesn't exist."""
         return self.settings_of_topics([name])[name]

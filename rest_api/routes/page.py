@@ -1,4 +1,4 @@
-"""The page of the worker, `/ui/`: its files, and `/ui/api`, by which it asks (`connect_py.herder.base.Page`; docs/ui.md).
+"""The page of the worker, `/ui/`: its files, `/ui/api`, by which it asks (`connect_py.herder.base.Page`; docs/ui.md), and `/ui/docs/`.
 
 Files are read once from the package, with their gzip form and an ETag. The policy lets the page load and call nothing but this worker, and
 lets no other page frame it. Nothing of it is in /openapi.json: the shapes may change with the page.
@@ -43,6 +43,15 @@ _HEADERS = {
     "cache-control": "no-cache",
 }
 
+#: The documentation has icons in a font.
+_MANUAL_HEADERS = {**_HEADERS, "content-security-policy": f"{POLICY}; font-src 'self'"}
+
+#: Where `make docs` builds the site of the documentation.
+SITE = files("rest_api").joinpath("site")
+
+#: By the ending of a name, what a machine's own list may lack or call otherwise.
+_TYPES = {"js": "text/javascript", "woff2": "font/woff2", "properties": "text/plain", "toml": "text/plain", "yml": "text/plain"}
+
 #: Below this a gzip form saves nothing.
 _MIN_GZIP_BYTES = 512
 
@@ -57,30 +66,62 @@ class _File:
 
 @cache
 def _files() -> Mapping[str, _File]:
-    return {path: _file(path, content) for path, content in _contents(files("rest_api").joinpath("ui"), "")}
+    found = _entries(files("rest_api").joinpath("ui"), "")
+    return {path: _file(path, entry.read_bytes()) for path, entry in found if path.endswith((".html", ".css", ".js", ".svg", ".txt"))}
 
 
-def _contents(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+def _entries(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
     for entry in folder.iterdir():
         if entry.is_dir():
-            yield from _contents(entry, f"{prefix}{entry.name}/")
-        elif entry.name.endswith((".html", ".css", ".js", ".svg", ".txt")):
-            yield prefix + entry.name, entry.read_bytes()
+            yield from _entries(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry
 
 
 def _file(path: str, content: bytes) -> _File:
-    kind = "text/javascript" if path.endswith(".js") else mimetypes.guess_type(path)[0] or "text/plain"
-    return _File(content, gzip.compress(content, 9, mtime=0), f'"{hashlib.sha256(content).hexdigest()[:32]}"', f"{kind}; charset=utf-8")
+    kind = _TYPES.get(path.rpartition(".")[2]) or mimetypes.guess_type(path)[0] or "text/plain"
+    if kind.startswith(("text/", "image/svg")):
+        kind += "; charset=utf-8"
+    return _File(content, gzip.compress(content, 9, mtime=0), f'"{hashlib.sha256(content).hexdigest()[:32]}"', kind)
 
 
-def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
+class Manual:
+    """The site of the documentation as `make docs` builds it; a file is read when it is first asked for.
+
+    Args:
+        folder: where the site is; it need not exist.
+    """
+
+    def __init__(self, folder: Traversable) -> None:
+        self._entries = dict(_entries(folder, "")) if folder.is_dir() else {}
+        self._read: dict[str, _File] = {}
+
+    def file(self, path: str) -> _File:
+        """Return one of its files.
+
+        Raises:
+            NotFoundError: there is none, or no site.
+        """
+        if not self._entries:
+            raise NotFoundError("The documentation is not in this installation: a release has it, and in a checkout `make docs` builds it.")
+        entry = self._entries.get(path)
+        if entry is None:
+            raise NotFoundError("The documentation has no such page.")
+        if path not in self._read:
+            self._read[path] = _file(path, entry.read_bytes())
+        return self._read[path]
+
+
+def page_routes(herder: Herder, mode: str, checks: Threads, site: Traversable) -> APIRouter:
     """Return the routes below `/ui`.
 
     Args:
         mode: ``full`` or ``read-only`` (`rest.ui`).
         checks: the threads for validation.
+        site: the built documentation.
     """
     router = APIRouter(prefix="/ui", include_in_schema=False, route_class=ConnectRoute)
+    manual = Manual(site)
 
     @router.get("")
     def index(request: Request) -> Response:
@@ -155,6 +196,16 @@ def page_routes(herder: Herder, mode: str, checks: Threads) -> APIRouter:
     def group(request: Request, body: SignedBody) -> Response:
         return _packed(request, herder.answer_worker(body, signature_of(request, body)))
 
+    @router.get("/docs")
+    def docs(request: Request) -> Response:
+        if not request.scope.get("raw_path", b"").partition(b"?")[0].endswith(b"/"):
+            return Response(status_code=302, headers={"location": "docs/"})
+        return _sent(request, manual.file("index.html"), _MANUAL_HEADERS)
+
+    @router.get("/docs/{path:path}")
+    def docs_file(request: Request, path: str) -> Response:
+        return _sent(request, manual.file(path), _MANUAL_HEADERS)
+
     @router.get("/{path:path}")
     def file(request: Request, path: str) -> Response:
         return _served(request, path)
@@ -171,13 +222,17 @@ def _served(request: Request, path: str) -> Response:
     found = _files().get(path)
     if found is None:
         raise NotFoundError("The page has no such file.")
-    headers = {**_HEADERS, "etag": found.etag, "vary": "Accept-Encoding"}
+    return _sent(request, found, _HEADERS)
+
+
+def _sent(request: Request, found: _File, headers: Mapping[str, str]) -> Response:
+    sent = {**headers, "etag": found.etag, "vary": "Accept-Encoding"}
     if found.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
+        return Response(status_code=304, headers=sent)
     packs = len(found.content) >= _MIN_GZIP_BYTES and _takes_gzip(request)
     if packs:
-        headers["content-encoding"] = "gzip"
-    return Response(found.packed if packs else found.content, media_type=found.type, headers=headers)
+        sent["content-encoding"] = "gzip"
+    return Response(found.packed if packs else found.content, media_type=found.type, headers=sent)
 
 
 def _packed(request: Request, content: object, headers: Mapping[str, str] | None = None) -> Response:

@@ -32,7 +32,7 @@ export function Worker() {
       ['Memory of the worker', bytes(worker.memory_bytes)],
       ['Started', `${date(worker.began_ms / 1000)}, ${time((Date.now() - worker.began_ms) / 1000)} ago`],
     ]} />
-    <p><a href="../docs">Reference of the REST API</a> · <a href="../metrics">Metrics</a></p>
+    <p><a href="docs/">Documentation</a> · <a href="../docs">Reference of the REST API</a> · <a href="../metrics">Metrics</a></p>
     <h2>Workers of the group</h2>
     <${Scrolled} label="Workers"><table><thead><tr><th scope="col">Worker</th><th scope="col">Connectors</th><th scope="col">Tasks</th></tr></thead>
       <tbody>${Object.entries(worker.workers).map(([id, counts]) => html`<tr key=${id}><th scope="row">${id === worker.worker ? `${id} (this one)`

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from connect_py.app.cli import main
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.worker import Worker
+from connect_py.kafka.admin import KafkaAdmin
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.reference import REFERENCE, JavaWorker
@@ -265,3 +267,43 @@ def test_events_are_shown_as_they_come_and_tables_read_again(
         assert again.lines[0].split(" ", 1)[1].startswith("started") and again.lines[-1].split(" ", 1)[1].startswith("completed"), again.out
         last = run("tail", tag, "--from", "1h", "--op", "r", "-n", "3", "--json", *brokers)
         assert [json.loads(line)["key"] for line in last.lines] == [{"id": 1001}, {"id": 1002}, {"id": 1002}]
+
+
+def test_a_connector_goes_with_all_that_it_has_left_behind(
+    own: Worker, run: Command, kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path
+) -> None:
+    topic, brokers = f"pg_{tag}.public.customers", ("--bootstrap-servers", kafka.bootstrap)
+    with postgres.connect(database) as connection:
+        connection.execute("CREATE TABLE customers (id integer PRIMARY KEY); INSERT INTO customers VALUES (1)")
+        config = postgres_source(postgres, database, tag, table_include_list="public.customers", plugin_name="pgoutput")
+        slot, publication = config["slot.name"], config["publication.name"]
+        asked = f"SELECT slot_name FROM pg_replication_slots WHERE slot_name = '{slot}' UNION ALL SELECT pubname FROM pg_publication"
+        assert run("apply", "-f", str(write(tmp_path / "c", tag, config)), "--wait").code == 0
+        eventually(lambda: kafka.count(topic) == 1, "row of the snapshot")
+        eventually(lambda: run("get", "offsets", tag, "--json").json, "offset")
+        eventually(lambda: topic in own.request("GET", f"/connectors/{tag}/topics")[tag]["topics"], "topic in use")
+        assert connection.execute(asked).fetchall() == [(slot,), (publication,)]
+        everything = ("delete", tag, "--with", "offsets,slot,publication,topics", *brokers)
+        refused = run(*everything)
+        assert (refused.code, "Nothing was changed" in refused.err, f"topic {topic}" in refused.err) == (1, True, True)
+        assert run("delete", tag, "--with", "topics", "--yes").code == 1, "nobody says where Kafka is"
+        assert own.status(tag)["connector"]["state"] == "RUNNING"
+
+        gone = run(*everything, "--yes")
+        assert (gone.code, gone.lines) == (
+            0,
+            [
+                f"  - {tag}: topic {topic}",
+                f"  - {tag}: replication slot {slot}",
+                f"  - {tag}: publication {publication}",
+                f"- {tag}: delete",
+            ],
+        ), gone.err
+        assert connection.execute(asked).fetchall() == []
+        assert own.request("GET", "/connectors") == []
+        own.request("POST", "/connectors", {"name": tag, "config": config, "initial_state": "STOPPED"})
+        assert run("get", "offsets", tag, "--json").json == []
+        with closing(KafkaAdmin({"bootstrap.servers": kafka.bootstrap})) as admin:
+            eventually(lambda: topic not in admin.topics(), "end of the topic")
+        again = run(*everything, "--yes")
+        assert again.code == 0, "what is gone already is no failure"

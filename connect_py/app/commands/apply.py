@@ -1,4 +1,4 @@
-"""`apply`, `diff`, `edit`, `patch` and `delete`: bring a worker's connectors to what files say, or one of them to what you type."""
+"""`apply`, `diff`, `edit` and `patch`: bring a worker's connectors to what files say, or one of them to what you type."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from connect_py.api.storage import TargetState
-from connect_py.app.client.diff import STATE_NAMES, Action, Plan, config_changes, plan, select
+from connect_py.app.client.diff import STATE_NAMES, Action, Plan, config_changes, plan
 from connect_py.app.client.files import read_paths
 from connect_py.app.client.rest import ConnectClient
 from connect_py.app.client.watch import Status, Watch, traces
 from connect_py.app.commands.command import OK, UNREACHABLE, USAGE, WRONG, Command
 from connect_py.app.commands.connection import add_worker_options, client_of, confirm, say, say_json, say_note, wait_settled
-from connect_py.errors import ConfigError, ConnectError, RestError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, RestError
 
 #: Wanted state → the request that brings a connector there.
 _VERBS = {TargetState.STARTED: "resume", TargetState.PAUSED: "pause", TargetState.STOPPED: "stop"}
@@ -238,37 +238,6 @@ def _waited(client: ConnectClient, watches: Mapping[str, Watch], chosen: argpars
     return WRONG if failures else OK
 
 
-# -- delete --------------------------------------------------------------------------------------------------------------------------
-
-
-def _delete_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME", help="connectors, or globs such as 'shop-*'")
-    parser.add_argument("--offsets", action="store_true", help="forget their offsets too: created again, they start from nothing")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    add_worker_options(parser, has_json=False)
-
-
-def _delete(chosen: argparse.Namespace) -> int:
-    client = client_of(chosen)
-    names = select(client.names(), chosen.names)
-    rest = (
-        "and their offsets? Topics and replication slots stay." if chosen.offsets else "? Their offsets, topics and replication slots stay."
-    )
-    if not confirm(f"Delete {', '.join(names)}{' ' if chosen.offsets else ''}{rest}", yes=chosen.yes):
-        say_note("Nothing was changed.")
-        return USAGE
-    for name in names:
-        if chosen.offsets:
-            client.set_state(name, "stop")
-            failures = wait_settled(client, {name: Watch(state="STOPPED", settle_seconds=0.0)}, 60.0)
-            if failures:
-                raise RetriableError(f"{name} was stopped and not deleted: {failures[name]}")
-            client.delete_offsets(name)
-        client.delete(name)
-        say([f"- {name}: delete"])
-    return OK
-
-
 _FORMS = (
     "A file is JSON as posted to /connectors, JSON, YAML or properties with the configuration alone, or YAML of several documents with any "
     "of these and Strimzi's KafkaConnector. A configuration without a name has the file's."
@@ -319,13 +288,5 @@ COMMANDS = (
         _patch_options,
         _patch,
         examples=("patch inventory tasks.max=2", "patch inventory --unset snapshot.mode --wait"),
-    ),
-    Command(
-        "delete",
-        "Change",
-        "delete connectors; asks first",
-        _delete_options,
-        _delete,
-        examples=("delete inventory", "delete 'test-*' --offsets --yes"),
     ),
 )

@@ -17,6 +17,7 @@ from connect_py.app.client.rest import ConnectClient, Target, password_from_file
 from connect_py.app.client.text import has_colour
 from connect_py.app.client.watch import Watch
 from connect_py.errors import ConfigError, NotFoundError, RetriableError
+from connect_py.log.redact import HIDDEN
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -66,6 +67,15 @@ def _asked(user: str, url: str) -> str:
     if not sys.stdin.isatty():
         raise ConfigError(f"There is no password for the user {user}: give --password-file")
     return getpass.getpass(f"Password of {user} at {url}: ")
+
+
+def require_values(name: str, config: Mapping[str, str]) -> None:
+    """Refuse a configuration with values that only its worker knows. Raises ConfigError."""
+    # a reference is the worker's to resolve: it has the providers, and their files are on its machine
+    if references := sorted(key for key, value in config.items() if "${" in value):
+        raise ConfigError(f"{name}: {', '.join(references)} refer to a config provider; put their values into a file of your own.")
+    if hidden := sorted(key for key, value in config.items() if value == HIDDEN):
+        raise ConfigError(f"{name}: the worker does not show {', '.join(hidden)} (rest.redact.secrets); use a file of your own.")
 
 
 def say_note(text: str) -> None:

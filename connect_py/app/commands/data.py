@@ -9,15 +9,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from connect_py.app.client.events import Event, event_of, is_wanted, plain, start_milliseconds, undecoded
 from connect_py.app.client.rest import ConnectClient
 from connect_py.app.client.text import CYAN, GREEN, RED, YELLOW, coloured, shortened
+from connect_py.app.commands.brokers import add_broker_options, broker_properties
 from connect_py.app.commands.command import OK, WRONG, Command
-from connect_py.app.commands.connection import add_worker_options, client_of, say, say_json, say_note, settings_of, shows_colour, width
-from connect_py.data.java_properties import parse_properties
+from connect_py.app.commands.connection import add_worker_options, client_of, say, say_json, say_note, shows_colour, width
 from connect_py.errors import ConfigError, ConnectError
 
 # -- snapshot ------------------------------------------------------------------------------------------------------------------------
@@ -210,14 +209,7 @@ def _tail_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-n", "--count", type=int, metavar="N", help="end after N lines")
     parser.add_argument("--wide", action="store_true", help="do not cut lines at the terminal's width")
-    parser.add_argument(
-        "--bootstrap-servers", metavar="HOST:PORT", help="Kafka's brokers; else those of --worker-properties or of the context"
-    )
-    parser.add_argument(
-        "--worker-properties",
-        metavar="FILE",
-        help="the worker's file: brokers, their security, and converters of connectors that name none",
-    )
+    add_broker_options(parser, "the worker's file: brokers, their security, and converters of connectors that name none")
     add_worker_options(parser)
 
 
@@ -228,17 +220,11 @@ def _tail(chosen: argparse.Namespace) -> int:
         raise ConfigError("--count needs a number of 1 or more")
     ops = [op.strip() for op in (chosen.op or "").split(",") if op.strip()]
     since = start_milliseconds(chosen.since, int(time.time() * 1000))
-    client, settings = client_of(chosen), settings_of(chosen)
+    client = client_of(chosen)
     config = client.config(chosen.name)
-    worker = _worker_properties(chosen.worker_properties or settings.get("worker-properties", ""))
-    brokers = chosen.bootstrap_servers or settings.get("bootstrap-servers") or worker.get("bootstrap.servers")
-    if not brokers:
-        raise ConfigError(
-            "Kafka's address is needed, which no worker tells: give --bootstrap-servers HOST:PORT, --worker-properties FILE, or put one of "
-            "the two into a context"
-        )
+    worker, properties = broker_properties(chosen, "tail")
     decode = _decoder(worker, config)
-    reader = TopicReader({**_client_properties(worker), "bootstrap.servers": brokers}, since=since, from_end=chosen.since == "now")
+    reader = TopicReader(properties, since=since, from_end=chosen.since == "now")
     left = chosen.count
     try:
         next_look = 0.0
@@ -273,21 +259,6 @@ def _print_event(chosen: argparse.Namespace, event: Event) -> None:
         time_, op, rest = line.partition(f" {event.op} ")
         line = f"{coloured(time_, CYAN, True)} {coloured(event.op, _OPS.get(event.op, CYAN), True)} {rest}" if op else line
     say([line])
-
-
-def _worker_properties(path: str) -> dict[str, str]:
-    if not path:
-        return {}
-    try:
-        return parse_properties(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The worker's properties cannot be read from {path}: {error}") from error
-
-
-def _client_properties(worker: Mapping[str, str]) -> dict[str, str]:
-    from connect_py.kafka.client import internal_properties
-
-    return internal_properties(worker, "tail") if worker else {"client.id": "connect-py-tail"}
 
 
 _Decode = Callable[[Any], Event]

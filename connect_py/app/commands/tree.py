@@ -12,7 +12,23 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from connect_py.app.commands import apply, check, contexts, data, doctor, health, history, logs, look, run, tools, top, verify, worker
+from connect_py.app.commands import (
+    apply,
+    check,
+    contexts,
+    data,
+    delete,
+    doctor,
+    health,
+    history,
+    logs,
+    look,
+    run,
+    tools,
+    top,
+    verify,
+    worker,
+)
 from connect_py.app.commands.command import EXIT_CODES, GROUPS, INTERRUPTED, USAGE, Command
 
 if TYPE_CHECKING:
@@ -20,7 +36,7 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for module in (look, top, logs, doctor, check, apply, run, data, verify, history, worker, health, contexts, tools)
+    for module in (look, top, logs, doctor, check, apply, delete, run, data, verify, history, worker, health, contexts, tools)
     for command in module.COMMANDS
 }
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 from connect_py.app.client.files import read_connector_file
 from connect_py.app.client.rest import ConnectClient
 from connect_py.app.commands.command import OK, UNREACHABLE, WRONG, Command
-from connect_py.app.commands.connection import add_worker_options, client_of, settings_of
+from connect_py.app.commands.connection import add_worker_options, client_of, require_values, settings_of
 from connect_py.errors import ConfigError, ConnectError, RestError
 from connect_py.extras import install_command
-from connect_py.log.redact import HIDDEN
 
 if TYPE_CHECKING:
     from connect_py.app.verify.pairs import Connector, Pair, Result
@@ -179,7 +178,7 @@ def _pairs(chosen: argparse.Namespace) -> list[Pair]:
         raise ConfigError(f"{chosen.source} is a file: name the sink's file after it, or give the name of a worker's connector.")
     pairs = pairs_of(chosen.source, list(_connectors(client_of(chosen))), Plugins.discover())
     for connector in {each.name: each for pair in pairs for each in (pair.source, pair.sink)}.values():
-        _require_values(connector.name, connector.config)
+        require_values(connector.name, connector.config)
     return pairs
 
 
@@ -206,20 +205,12 @@ def _label(name: str) -> str:
 
 def _config(name: str, chosen: argparse.Namespace) -> dict[str, str]:
     found = dict(read_connector_file(name).config) if _is_file(name, chosen) else _texts(client_of(chosen).config(name))
-    _require_values(name, found)
+    require_values(name, found)
     return found
 
 
 def _texts(config: Mapping[str, object]) -> dict[str, str]:
     return {key: str(value) for key, value in config.items() if value is not None}
-
-
-def _require_values(name: str, config: Mapping[str, str]) -> None:
-    # a reference is the worker's to resolve: it has the providers, and their files are on its machine
-    if references := sorted(key for key, value in config.items() if "${" in value):
-        raise ConfigError(f"{name}: {', '.join(references)} refer to a config provider; put their values into a file of your own.")
-    if hidden := sorted(key for key, value in config.items() if value == HIDDEN):
-        raise ConfigError(f"{name}: the worker does not show {', '.join(hidden)} (rest.redact.secrets); use a file of your own.")
 
 
 # -- topics

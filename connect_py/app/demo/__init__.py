@@ -16,6 +16,12 @@ __all__ = ["main"]
 #: A worker takes 3 s of CPU to start; more than these would make the demo wait for nothing that it shows.
 MOST_WORKERS = 8
 
+AFTERWARDS = """
+All of it was stopped and removed. To go on by yourself:
+   $ make demo KEEP=1     # leaves it running, with the page of the worker, and prints what you can try
+   $ make demo KILL=1     # kills the task, Spark and the worker while 10,000 rows change, and compares the tables
+docs/tutorial.md goes the same way by hand, in half an hour."""
+
 
 def main(*, workers: int = 1, keep: bool = False, stop: bool = False, kill: bool = False, rows: int = 0, source: str = "postgresql") -> int:
     """Run the command; returns its exit status: 0 only when every step showed the expected rows.
@@ -69,6 +75,8 @@ def _play(screen: Screen, database: DemoDatabase, *, workers: int, keep: bool, k
     screen.say(f"\nEvery step showed the expected rows; {screen.seconds:.0f} s.")
     if keep:
         _say_how_to_go_on(screen, stage, story.url)
+    else:
+        screen.say(AFTERWARDS)
     return 0
 
 

@@ -167,7 +167,7 @@ class Story:
         began = time.monotonic()
         if self._rows:
             table = LakeTable(self._stage.warehouse / MEASUREMENTS.replace(".", "/"))
-            self._follow(f"Spark starts, and writes the Iceberg table {MEASUREMENTS}", table.count, SINK)
+            self._follow(f"Spark starts, then writes {MEASUREMENTS}", table.count, SINK)
             self._screen.done(f"the Iceberg table {MEASUREMENTS} has {self._rows:,} rows after {time.monotonic() - began:.1f} s")
         with self._screen.working("Spark starts, reads the topics and creates the tables"):
             self._await_equal("the lakehouse table to equal inventory.customers")
