@@ -465,6 +465,14 @@ def assert_nothing_lost_and_one_owner(cluster: Cluster, histories: Mapping[tuple
         assert numbers == sorted(numbers), f"a stored offset of {partition} went back"
 
 
+def assert_each_once(cluster: Cluster, kafka: Kafka, name: str, tasks: int) -> None:
+    """A reader of committed records has each number of each task once, in order."""
+    for task in range(tasks):
+        numbers = [Written.parse(message.value() or b"").number for message in kafka.read(f"{cluster.tag}-{name}-{task}")]
+        print(f"{name}-{task}: {len(numbers)} numbers")
+        assert numbers == [*range(1, len(numbers) + 1)], [(one, two) for one, two in pairwise(numbers) if two != one + 1]
+
+
 class Inserting(threading.Thread):
     """Inserts numbered rows into a table of PostgreSQL until it is left."""
 

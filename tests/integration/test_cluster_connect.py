@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, A
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.cluster import Cluster, Places, Written, assert_nothing_lost_and_one_owner, now_ms, tasks_on
+from tests.cluster import Cluster, Places, Written, assert_each_once, assert_nothing_lost_and_one_owner, now_ms, tasks_on
 from tests.fix_kafka import GuardedKafka, Kafka
 from tests.killable_broker import KillableBroker
 from tests.waiting import eventually
@@ -506,14 +505,6 @@ def exact(kafka: Kafka, tmp_path: Path, tag: str) -> Iterator[Cluster]:
         yield made
     finally:
         made.close()
-
-
-def assert_each_once(cluster: Cluster, kafka: Kafka, name: str, tasks: int) -> None:
-    """A reader of committed records has each number of each task once, in order."""
-    for task in range(tasks):
-        numbers = [Written.parse(message.value() or b"").number for message in kafka.read(f"{cluster.tag}-{name}-{task}")]
-        print(f"{name}-{task}: {len(numbers)} numbers")
-        assert numbers == [*range(1, len(numbers) + 1)], [(one, two) for one, two in pairwise(numbers) if two != one + 1]
 
 
 def test_connector_reconfiguration(exact: Cluster, kafka: Kafka) -> None:

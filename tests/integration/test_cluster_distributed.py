@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.cluster import Cluster, assert_nothing_lost_and_one_owner, last_leader_url, now_ms
+from tests.cluster import Cluster, assert_each_once, assert_nothing_lost_and_one_owner, last_leader_url, now_ms
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
@@ -256,3 +256,27 @@ def test_bounce(cluster: Cluster, kafka: Kafka, clean: bool, rounds: int) -> Non
     if clean:
         assert twice == 0
         assert noted_twice == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("clean", [pytest.param(True, id="clean"), pytest.param(False, id="kill")])
+def test_exactly_once_source(kafka: Kafka, tmp_path: Path, tag: str, clean: bool) -> None:
+    """Every worker in turn is ended and started, three times, while a source of three tasks counts: each number is there once."""
+    cluster = Cluster(tmp_path, kafka.bootstrap, tag, {"exactly.once.source.support": "enabled", "offset.flush.interval.ms": "500"})
+    try:
+        cluster.add(3)
+        cluster.create("source", cluster.counting("source", 3, rate=100))
+        topics = [f"{cluster.tag}-source-{task}" for task in range(3)]
+        for _ in range(3):
+            for worker in cluster.workers:
+                before = {topic: kafka.count(topic) for topic in topics}
+                bounce(cluster, worker, clean=clean)
+                cluster.await_all_running(3, seconds=120)
+                eventually(
+                    lambda before=before: all(kafka.count(topic) > count for topic, count in before.items()), "more of each task", 120
+                )
+        cluster.workers[0].request("PUT", "/connectors/source/stop")
+        eventually(lambda: cluster.workers[0].status("source")["tasks"] == [], "the end of the source's tasks", 30)
+        assert_each_once(cluster, kafka, "source", 3)
+    finally:
+        cluster.close()
