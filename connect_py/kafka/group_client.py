@@ -341,14 +341,8 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
             return
         try:
             sent = self._clock()
-            request = HeartbeatRequest(
-                group_id=self.group_id,
-                generation_id=self._generation.generation_id,
-                member_id=self._generation.member_id,
-                group_instance_id=None,
-            )
             node = await self._find_second_coordinator()
-            answer = await self._second.wait_for(self._second.send(request, node_id=node), _SHOW_LIFE_MS)
+            answer = await self._second.wait_for(self._second.send(self._heartbeat(), node_id=node), _SHOW_LIFE_MS)
         except (errors.KafkaError, OSError) as error:
             log.debug("A heartbeat during a round was not answered: %s", _text(error))
             self._second_coordinator = None
@@ -426,16 +420,36 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         new = await self._second.wait_for(self._second.send(self._joining("", offers), node_id=node), left())
         if errors.for_code(new.error_code) is not errors.MemberIdRequiredError:
             raise errors.for_code(new.error_code)()
-        members = (self._manager, self.coordinator_id, self._generation.member_id), (self._second, node, new.member_id)
-        answers = [
-            manager.send(request, node_id=id_, request_timeout_ms=left())
-            for manager, id_, member in members
-            for request in (self._joining(member, offers), self._leaving(member, reason))
-        ]
+        answers = self._join_and_leave(self._second, node, new.member_id, offers, reason, left())
+        # a member that joins a settled group with what it had offered is told the old round again, and would leave before the new one
+        while await self._is_settled(left()):
+            if not left():
+                raise errors.KafkaTimeoutError(self.group_id)
+        answers += self._join_and_leave(self._manager, self.coordinator_id, self._generation.member_id, offers, reason, left())
         for answer in answers:
             error = errors.for_code((await self._manager.wait_for(answer, left())).error_code)
             if error is not errors.NoError:
                 raise error()
+
+    def _join_and_leave(
+        self, manager: KafkaConnectionManager, node: Any, member: str, offers: Sequence[tuple[str, bytes]], reason: str, milliseconds: float
+    ) -> list[Any]:
+        requests = (self._joining(member, offers), self._leaving(member, reason))
+        return [manager.send(request, node_id=node, request_timeout_ms=milliseconds) for request in requests]
+
+    async def _is_settled(self, milliseconds: float) -> bool:
+        """Return whether the group has no round. Raises KafkaError: this member is none of it."""
+        answer = await self._manager.wait_for(self._manager.send(self._heartbeat(), node_id=self.coordinator_id), milliseconds)
+        error = errors.for_code(answer.error_code)
+        if error not in (errors.NoError, errors.RebalanceInProgressError):
+            raise error()
+        return error is errors.NoError
+
+    def _heartbeat(self) -> HeartbeatRequest:
+        generation = self._generation
+        return HeartbeatRequest(
+            group_id=self.group_id, generation_id=generation.generation_id, member_id=generation.member_id, group_instance_id=None
+        )
 
     def _joining(self, member: str, offers: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
         return JoinGroupRequest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -15,8 +16,15 @@ _MOST_OF_LIMIT = 0.8
 
 def open_files() -> tuple[int, int]:
     """Return how many files this process has open, and how many it may; 0 are open where the system does not say (outside of Linux)."""
-    listed = Path("/proc/self/fd")
-    return len(os.listdir(listed)) if listed.is_dir() else 0, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    listed, limit = Path("/proc/self/fd"), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if not listed.is_dir():
+        return 0, limit
+    try:
+        return len(os.listdir(listed)), limit
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        return limit, limit  # not even the list can be opened any more
 
 
 def open_file_findings(used: int, limit: int) -> Iterator[Finding]:

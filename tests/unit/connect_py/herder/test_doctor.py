@@ -146,6 +146,17 @@ def test_a_worker_near_its_limit_of_open_files_is_found(tmp_path: Path) -> None:
     assert [finding.check for finding in found] == ["worker.open_files"] and str(used + 20) in found[0].what
 
 
+def test_a_worker_at_its_limit_of_open_files_says_so_too() -> None:
+    """The list of open files is a file, too."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        found = open_files()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert found == (3, 3)
+
+
 def test_an_unknown_class_is_refused() -> None:
     with pytest.raises(BadRequestError):
         diagnose(PLUGINS, None, {"connector.class": "com.acme.Nothing"})
