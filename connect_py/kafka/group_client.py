@@ -421,7 +421,7 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]  # the library ha
         if errors.for_code(new.error_code) is not errors.MemberIdRequiredError:
             raise errors.for_code(new.error_code)()
         answers = self._join_and_leave(self._second, node, new.member_id, offers, reason, left())
-        # a member that joins a settled group with what it had offered is told the old round again, and would leave before the new one
+        # a member that joins a settled group with what it had offered gets the old round again, and would leave before the new one
         while await self._is_settled(left()):
             if not left():
                 raise errors.KafkaTimeoutError(self.group_id)
