@@ -103,11 +103,14 @@ class Peers:
             raise RestError(f"The leader refuses them: {message_of(answer)}", answer.status)
 
     def fence(self, leader_url: str | None, connector: str, sign: Callable[[bytes], Mapping[str, str]]) -> None:
-        """Have the leader fence the zombies of a source connector. Raises as `put_task_configs`."""
+        """Have the leader fence the zombies of a source connector. Raises as `put_task_configs`.
+
+        Who leads no more says so (409). Passed on, the request would lose its signature, and the task of a source would fail for it.
+        """
         if leader_url is None:
             raise RetriableError("The group's leader is not known.")
         headers = {"Content-Type": "application/json", "Accept": "application/json", **sign(b"")}
-        answer = self.send("PUT", f"{leader_url}connectors/{quote(connector, safe='')}/fence", b"", headers)
+        answer = self.send("PUT", f"{leader_url}connectors/{quote(connector, safe='')}/fence?forward=false", b"", headers)
         if answer.status >= 300:
             raise RestError(f"The leader could not fence zombies of {connector}: {message_of(answer)}", answer.status)
 

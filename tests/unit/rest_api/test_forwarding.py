@@ -37,7 +37,7 @@ class Follower(MemoryHerder):
         self._unknown -= 1
         return "http://leader/" if self._unknown < 0 else None
 
-    put_connector = create_connector = delete_connector = put_task_configs = change
+    put_connector = create_connector = delete_connector = put_task_configs = fence_zombies = change
 
     def connector_info(self, name: str) -> ConnectorInfo:
         self._looks += 1
@@ -167,9 +167,18 @@ def test_a_request_is_passed_on_twice_at_most() -> None:
     assert refused.json()["message"] == "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 
 
+def test_a_worker_that_leads_no_more_says_so_when_it_is_asked_to_fence() -> None:
+    """Passed on without its signature the request was refused for good, and a task with exactly once failed."""
+    leader = MemoryHerder()
+    peers = ToLeader(leader)
+    old_leader = TestClient(create_app(Follower(leader), replace(RestConfig(), peers=peers)))
+    answer = old_leader.put("/connectors/orders/fence?forward=false", headers={"X-Connect-Authorization": "bWFj"})
+    assert (answer.status_code, peers.urls) == (409, [])
+
+
 def test_a_follower_gives_its_task_configurations_to_the_leader_at_an_address_without_a_doubled_slash() -> None:
     _, peers = new_client()
     peers.refusals = [Answer(204, None, b""), Answer(204, None, b"")]
     peers.put_task_configs("http://leader/", "e/é", [], lambda body: {})
     peers.fence("http://leader/", "e/é", lambda body: {})
-    assert peers.urls == ["http://leader/connectors/e%2F%C3%A9/tasks", "http://leader/connectors/e%2F%C3%A9/fence"]
+    assert peers.urls == ["http://leader/connectors/e%2F%C3%A9/tasks", "http://leader/connectors/e%2F%C3%A9/fence?forward=false"]
