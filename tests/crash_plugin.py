@@ -51,8 +51,8 @@ OF_THE_STREAM = (
     "rows are handed over",
     "before the offset is written",
     "the offset is on its way",
-    "before the source is told",
-    "the source is told",
+    "before the source has the offset",
+    "the source has the offset",
 )
 
 #: Of a chunk of an incremental snapshot (`SnapshotHooks`).
@@ -201,9 +201,9 @@ class _Points:
 
     def offsets_committed(self, offsets: Any) -> None:
         """See `SourceTask`."""
-        self._trap.passed("before the source is told")
+        self._trap.passed("before the source has the offset")
         super().offsets_committed(offsets)  # type: ignore[misc]
-        self._trap.passed("the source is told")
+        self._trap.passed("the source has the offset")
 
 
 class _PostgresTask(_Points, PostgresConnectorTask):

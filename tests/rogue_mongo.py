@@ -150,7 +150,7 @@ class RogueMongo:
 
 
 def token(position: int) -> Document:
-    """A resume token after so many changes."""
+    """A resume token after this number of changes."""
     return {"_data": f"{position:08d}"}
 
 

@@ -408,6 +408,11 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         """Return the next batch of a snapshot."""
         snapshot = self._running
         assert snapshot is not None
+        if self._must_store and not snapshot.has_schema_rows:
+            return self._store_first(snapshot.offset)
+        if self._clock.now() < self._rows_wait_until:
+            self._clock.wait(self._stop, STORE_POLL_SECONDS)
+            return None
         try:
             rows = self._next_rows(snapshot)
         except RetriableError:
@@ -435,18 +440,10 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         return batch
 
     def _store_first(self, offset: P) -> EncodedBatch | None:
-        """Return a batch without rows of the snapshot that has its position stored, once where `_must_store` was set. The rows come when it
-        is, or after `STORE_SECONDS`; see `_rows_wait`."""
+        """Return a batch without rows of the snapshot that has its position stored. The rows come when it is, or after `STORE_SECONDS`."""
         self._must_store, self._rows_wait_until = False, self._clock.now() + STORE_SECONDS
         self._awaited = offset.dump()
         return EncodedBatch(self._services.pending.take(), self._partition, self._awaited, is_milestone=True)
-
-    def _rows_wait(self) -> bool:
-        """Wait for a moment where rows of a snapshot have to; return whether."""
-        waits = self._clock.now() < self._rows_wait_until
-        if waits:
-            self._clock.wait(self._stop, STORE_POLL_SECONDS)
-        return waits
 
     def _next_rows(self, snapshot: SnapshotSource[P]) -> list[EncodedRow]:
         """Return the next records of a snapshot. Raises ConnectError."""

@@ -249,13 +249,6 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         self._must_store = self._config.snapshot_mode.streams
         self._state = State.SNAPSHOT
 
-    def _read_snapshot(self) -> EncodedBatch | None:
-        snapshot = self._snapshot
-        assert snapshot is not None
-        if self._must_store:
-            return self._store_first(snapshot.offset)
-        return None if self._rows_wait() else super()._read_snapshot()
-
     def _new_snapshot(self, request: SnapshotRequest) -> MongoSnapshot:
         return MongoSnapshot(
             self._open_client(),

@@ -243,13 +243,6 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._services.attach(None)
         self._services.restore(position.more)
 
-    def _read_snapshot(self) -> EncodedBatch | None:
-        snapshot = self._snapshot
-        assert snapshot is not None
-        if self._must_store and not (isinstance(snapshot, MySqlSnapshot) and snapshot.has_schema_rows):
-            return self._store_first(snapshot.offset)
-        return None if self._rows_wait() else super()._read_snapshot()
-
     def _end_snapshot(self, snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot) -> None:
         if snapshot.is_blocking:
             self._position = snapshot.after

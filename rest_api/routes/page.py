@@ -11,7 +11,7 @@ import hashlib
 import mimetypes
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Annotated
@@ -93,8 +93,12 @@ class Manual:
     """
 
     def __init__(self, folder: Traversable) -> None:
-        self._entries = dict(_entries(folder, "")) if folder.is_dir() else {}
+        self._folder = folder
         self._read: dict[str, _File] = {}
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Traversable]:
+        return dict(_entries(self._folder, "")) if self._folder.is_dir() else {}
 
     def file(self, path: str) -> _File:
         """Return one of its files.

@@ -2,7 +2,7 @@
 stream, of an incremental snapshot, and of MySQL's schema history; with and without exactly-once delivery.
 
 The points are in `tests/crash_plugin.py`, with what sets them. Rows change meanwhile, and a journal says what the topics have to hold. The
-short form crashes at some points of each kind, by a seed that is printed (FAULTS_SEED repeats it), the long form at all of them, so many
+short form crashes at some points of each kind, by a seed that is printed (FAULTS_SEED repeats it), the long form at all of them, as many
 times as FAULTS_POINTS says.
 """
 
@@ -251,7 +251,7 @@ class Crashes:
         self.count = 0
 
     def arm(self, point: str, passings: int = 0) -> None:
-        """Crash there next, after so many passings."""
+        """Crash there next, after this number of passings."""
         print(f"{point}, after {passings} passings")
         ready = self._file.with_suffix(".next")
         ready.write_text(f"{point} {passings}")

@@ -1,4 +1,4 @@
-"""Which worker a command talks to: its options, and the client that they make. Also how it asks before it deletes, and waits."""
+"""Which worker and which brokers a command talks to: its options, and the clients that they make. Also how it asks and waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from connect_py.app.client.contexts import WORKER_VARIABLE, choose, contexts_pat
 from connect_py.app.client.rest import ConnectClient, Target, password_from_file
 from connect_py.app.client.text import has_colour
 from connect_py.app.client.watch import Watch
+from connect_py.data.java_properties import parse_properties
 from connect_py.errors import ConfigError, NotFoundError, RetriableError
 from connect_py.log.redact import HIDDEN
 
@@ -67,6 +69,43 @@ def _asked(user: str, url: str) -> str:
     if not sys.stdin.isatty():
         raise ConfigError(f"There is no password for the user {user}: give --password-file")
     return getpass.getpass(f"Password of {user} at {url}: ")
+
+
+def add_broker_options(parser: argparse.ArgumentParser, worker_properties: str) -> None:
+    """Add --bootstrap-servers and --worker-properties, whose help is given."""
+    parser.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="Kafka's brokers; else those of --worker-properties or of the context"
+    )
+    parser.add_argument("--worker-properties", metavar="FILE", help=worker_properties)
+
+
+def broker_properties(chosen: argparse.Namespace, client: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the worker's properties, empty without a file, and those of a Kafka client with this name.
+
+    Raises:
+        ConfigError: nobody says where Kafka is, or the file cannot be read.
+    """
+    from connect_py.kafka.client import internal_properties
+
+    settings = settings_of(chosen)
+    worker = _worker_properties(chosen.worker_properties or settings.get("worker-properties", ""))
+    brokers = chosen.bootstrap_servers or settings.get("bootstrap-servers") or worker.get("bootstrap.servers")
+    if not brokers:
+        raise ConfigError(
+            "Kafka's address is needed, which no worker tells: give --bootstrap-servers HOST:PORT, --worker-properties FILE, or put one of "
+            "the two into a context"
+        )
+    properties = internal_properties(worker, client) if worker else {"client.id": f"connect-py-{client}"}
+    return worker, {**properties, "bootstrap.servers": brokers}
+
+
+def _worker_properties(path: str) -> dict[str, str]:
+    if not path:
+        return {}
+    try:
+        return parse_properties(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The worker's properties cannot be read from {path}: {error}") from error
 
 
 def require_values(name: str, config: Mapping[str, str]) -> None:

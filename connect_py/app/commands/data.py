@@ -14,9 +14,18 @@ from typing import Any
 from connect_py.app.client.events import Event, event_of, is_wanted, plain, start_milliseconds, undecoded
 from connect_py.app.client.rest import ConnectClient
 from connect_py.app.client.text import CYAN, GREEN, RED, YELLOW, coloured, shortened
-from connect_py.app.commands.brokers import add_broker_options, broker_properties
 from connect_py.app.commands.command import OK, WRONG, Command
-from connect_py.app.commands.connection import add_worker_options, client_of, say, say_json, say_note, shows_colour, width
+from connect_py.app.commands.connection import (
+    add_broker_options,
+    add_worker_options,
+    broker_properties,
+    client_of,
+    say,
+    say_json,
+    say_note,
+    shows_colour,
+    width,
+)
 from connect_py.errors import ConfigError, ConnectError
 
 # -- snapshot ------------------------------------------------------------------------------------------------------------------------

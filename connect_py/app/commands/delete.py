@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING, Any
 from connect_py.app.client.diff import select
 from connect_py.app.client.rest import ConnectClient
 from connect_py.app.client.watch import Watch
-from connect_py.app.commands.brokers import add_broker_options, broker_properties
 from connect_py.app.commands.command import OK, USAGE, Command
-from connect_py.app.commands.connection import add_worker_options, client_of, confirm, require_values, say, say_note, wait_settled
+from connect_py.app.commands.connection import (
+    add_broker_options,
+    add_worker_options,
+    broker_properties,
+    client_of,
+    confirm,
+    require_values,
+    say,
+    say_note,
+    wait_settled,
+)
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 
 if TYPE_CHECKING:

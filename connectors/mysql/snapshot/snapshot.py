@@ -289,7 +289,6 @@ class MySqlSnapshot(SnapshotSource[MySqlOffset]):
 
     @property
     def has_schema_rows(self) -> bool:
-        """Whether records of structures are left, which come before the first row."""
         return bool(self._schema_rows)
 
     @property

@@ -344,6 +344,11 @@ class SnapshotSource(ABC, Generic[P]):
     pipeline: SnapshotPipeline[Any, Any]
 
     @property
+    def has_schema_rows(self) -> bool:
+        """Whether records of structures are left, which come before the first row."""
+        return False
+
+    @property
     @abstractmethod
     def after(self) -> P:
         """Where the source stands when the snapshot has ended, in whatever way."""
