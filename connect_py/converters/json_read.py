@@ -29,7 +29,7 @@ import orjson
 
 from connect_py.converters.json_write import scale_of
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP, bytes_to_decimal
+from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP, bytes_to_decimal, sized
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connect_py.errors import DataError
 
@@ -261,7 +261,7 @@ def _decimal(schema: Schema) -> Reader:
             case bool():
                 pass
             case int() | Decimal():
-                return Decimal(value)
+                return sized(Decimal(value))
             case float():
                 return Decimal(repr(value))
             case str():

@@ -214,16 +214,33 @@ def int_to_bytes(value: int) -> bytes:
     return value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
+def sized(value: decimal.Decimal) -> decimal.Decimal:
+    """Return a decimal that can be written out: `1E+999999999` is twelve characters, and its digits are a gigabyte.
+
+    Raises:
+        DataError: it is not finite, or has more digits than any database stores.
+    """
+    if not value.is_finite() or abs(value.adjusted()) >= EXACT.prec:
+        raise DataError(f"{value} has no exact decimal form")
+    return value
+
+
+def whole(value: decimal.Decimal) -> int:
+    """Return a decimal without its fraction. Raises DataError: see `sized`."""
+    return int(sized(value))
+
+
 def decimal_to_bytes(value: decimal.Decimal, scale: int) -> bytes:
     """Return unscaled value of a decimal at a scale.
 
     Raises:
-        DataError: the value has more fractional digits than the scale, or is not finite.
+        DataError: the value has more fractional digits than the scale, or no exact form.
     """
-    if not value.is_finite():
-        raise DataError(f"{value} has no exact decimal form")
-    shifted = value.scaleb(scale, EXACT)
-    unscaled = int(shifted)
+    try:
+        shifted = value.scaleb(scale, EXACT)
+    except decimal.DecimalException:
+        raise DataError(f"{value} has no exact decimal form") from None
+    unscaled = whole(shifted)
     if unscaled != shifted:
         raise DataError(f"Decimal value has mismatching scale for given Decimal schema: {value} at scale {scale}")
     return int_to_bytes(unscaled)

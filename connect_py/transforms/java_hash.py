@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.schema import EXACT
+from connect_py.data.schema import EXACT, whole
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 
 _MASK32, _MASK64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
@@ -98,7 +98,7 @@ def _rolled(items: Iterable[int], start: int) -> int:
 
 def _decimal_hash(value: Decimal) -> int:
     scale = -int(value.as_tuple().exponent)
-    unscaled = int(value.scaleb(scale, EXACT))
+    unscaled = whole(value.scaleb(scale, EXACT))
     magnitude = abs(unscaled).to_bytes((abs(unscaled).bit_length() + 31) // 32 * 4, "big")
     total = _rolled(struct.unpack(f">{len(magnitude) // 4}I", magnitude), 0)
     return signed(31 * (-total if unscaled < 0 else total) + scale)

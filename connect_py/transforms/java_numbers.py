@@ -8,6 +8,7 @@ import struct
 from decimal import Decimal
 
 from connect_py.data import Type
+from connect_py.data.schema import whole
 from connect_py.errors import DataError
 
 BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
@@ -26,10 +27,11 @@ def wrapped(value: int, type_: Type) -> int:
 
 
 def truncated(value: Decimal) -> int:
-    """Return a decimal without its fraction. Raises DataError for what is no number."""
-    if not value.is_finite():
-        raise DataError(f"Value ({value}) was out of range for requested data type")
-    return int(value)
+    """Return a decimal without its fraction. Raises DataError for what is no number, or one of too many digits."""
+    try:
+        return whole(value)
+    except DataError:
+        raise DataError(f"Value ({value}) was out of range for requested data type") from None
 
 
 def float_to_int(value: float, type_: Type) -> int:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from connect_py.data.schema import EXACT
 from connect_py.errors import ConfigError
 
 _TIME = re.compile(r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,9}))?").fullmatch
@@ -373,6 +374,8 @@ def _known(name: str, fields: dict[str, Any], block: bytes) -> Any:
         return int.from_bytes(fields["magnitude"], "big") * fields["signum"]
     if name == "java.math.BigDecimal":
         number = Decimal(fields["intVal"]).scaleb(-fields["scale"]) if fields["intVal"] else Decimal((0, (0,), -fields["scale"]))
+        if abs(number.adjusted()) >= EXACT.prec:
+            raise ValueError(f"a BigDecimal of {number.adjusted():,} digits")
         return JavaValue(name, f"{number:f}")
     if name == _OBJECT_ID:
         return JavaValue(_PROXIED, fields["bytes"].hex())

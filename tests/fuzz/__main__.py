@@ -27,7 +27,7 @@ def main() -> int:
             continue
         began = time.process_time()
         try:
-            found = run(name, chosen.inputs, chosen.seed, chosen.seconds)
+            found = run(name, chosen.inputs, chosen.seed, chosen.seconds, is_alone=True)
         except FuzzError as error:
             print(error, flush=True)
             failed = 1

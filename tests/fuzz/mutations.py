@@ -19,6 +19,7 @@ _TEXTS = (
     "x" * 3000,
     "NaN",
     "1e999",
+    "1e999999999",
     "-0",
     "(" * 200,
     "[[",
@@ -99,7 +100,7 @@ def _digits(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
     at = next((index for index in range(_at(chance, data), len(data)) if 0x30 <= data[index] <= 0x39), None)
     if at is None:
         return data
-    number = chance.choice((b"-1", b"0", b"99999999999999999999", b"1e999", b"0.5", b"9" * 400, b"", b"00", "٣".encode()))
+    number = chance.choice((b"-1", b"0", b"99999999999999999999", b"1e999", b"1e999999999", b"0.5", b"9" * 400, b"", b"00", "٣".encode()))
     return data[:at] + number + data[at + 1 :]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import random
@@ -19,6 +20,9 @@ from tests.fuzz.mutations import mutated
 
 #: Of the processor, for one input. Most take some microseconds; a machine that is busy with something else does not count.
 _SECONDS = 2.0
+
+#: What runs in C for so long is shown: the timer's signal waits until it returns to Python.
+_HANGS_SECONDS = 1800.0
 
 #: What one input may need at once, and what may be left of all of them.
 _MOST_BYTES, _LEFT_BYTES = 1 << 30, 64 << 20
@@ -48,8 +52,16 @@ class Outcome:
     grown: int = 0
 
 
-def run(name: str, inputs: int, seed: int, seconds: float = float("inf")) -> Outcome:
-    """Give a decoder damaged inputs, for some seconds at most. Raises FuzzError, which shows the input."""
+def run(name: str, inputs: int, seed: int, seconds: float = float("inf"), *, is_alone: bool = False) -> Outcome:
+    """Give a decoder damaged inputs.
+
+    Args:
+        seconds: how long at most.
+        is_alone: end this process, with a trace, if the decoder hangs outside of Python.
+
+    Raises:
+        FuzzError: shows the input.
+    """
     decoder = DECODERS[name]
     seeds, decode = decoder.make()
     if sum(_is_read(decoder, decode, whole) for whole in seeds) <= len(seeds) / 2:
@@ -58,6 +70,7 @@ def run(name: str, inputs: int, seed: int, seconds: float = float("inf")) -> Out
     with _bounded():
         for number in range(inputs):
             if number % 256 == 0:
+                faulthandler.dump_traceback_later(_HANGS_SECONDS, exit=is_alone)
                 passed = time.monotonic() - began_at
                 if passed > seconds:
                     break
@@ -101,6 +114,7 @@ def _bounded() -> Iterator[None]:
     try:
         yield
     finally:
+        faulthandler.cancel_dump_traceback_later()
         signal.signal(signal.SIGVTALRM, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 

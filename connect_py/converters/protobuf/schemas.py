@@ -40,7 +40,7 @@ from connect_py.converters.protobuf.options import (
 from connect_py.converters.registry.config import GENERAL_ENUM, GENERAL_UNION
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.avro_names import scrub_name, split_name
-from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
+from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP, sized
 from connect_py.data.times import millis_to_timestamp
 from connect_py.errors import DataError
 
@@ -483,7 +483,7 @@ def _wrapped(convert: Reader) -> Reader:
 
 
 def _decimal(message: Any) -> Decimal:
-    return Decimal(int.from_bytes(message.value, "big", signed=True)).scaleb(-message.scale, EXACT)
+    return sized(Decimal(int.from_bytes(message.value, "big", signed=True)).scaleb(-message.scale, EXACT))
 
 
 def _day(message: Any) -> datetime.date:

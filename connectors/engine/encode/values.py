@@ -84,21 +84,25 @@ def _unscaled(scale: int) -> Callable[[str], int]:
 
     def unscaled(text: str) -> int:
         shifted = finite(text).scaleb(scale, EXACT)
-        if shifted != int(shifted):
+        number = int(shifted)
+        if number != shifted:
             raise Unrepresentable(f"{text} has more than {scale} fractional digits")
-        return int(shifted)
+        return number
 
     return unscaled
 
 
 def finite(text: str) -> Decimal:
-    """Parse a decimal. Raises Unrepresentable: it is NaN or infinite. Raises ValueError: it is none."""
+    """Parse a decimal. Raises Unrepresentable: it is NaN or infinite. Raises ValueError: it is none, or has more digits than a database
+    stores: the integer of `1e999999999` would take minutes."""
     try:
         value = Decimal(text)
     except InvalidOperation:
         raise ValueError(f"{text[:80]!r} is no number") from None
     if not value.is_finite():
         raise Unrepresentable(f"{text} has no form as a Decimal")
+    if abs(value.adjusted()) >= EXACT.prec:
+        raise ValueError(f"{text[:80]!r} has too many digits")
     return value
 
 

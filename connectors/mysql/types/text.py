@@ -16,7 +16,7 @@ from typing import Any, Final
 from connect_py.converters.json_write import quote, quote_characters
 from connect_py.data import Schema, Type
 from connect_py.data.java_text import double_text
-from connect_py.data.schema import STRING
+from connect_py.data.schema import EXACT, STRING
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
@@ -48,6 +48,8 @@ def number_text(text: str) -> str:
     if text.lstrip("-").isdigit() and len(text) <= _INTEGER_DIGITS:
         return text
     value = Decimal(text)
+    if abs(value.adjusted()) >= EXACT.prec:
+        return text  # no server stores it, and it would be written out
     double = float(value)
     if "e" in text.lower() and abs(double) < _LARGE and double.is_integer():
         return str(int(double))

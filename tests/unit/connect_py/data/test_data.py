@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connect_py.data import Schema, Struct, Type
 from connect_py.data import schema as s
-from connect_py.data.schema import bytes_to_decimal, decimal_schema, decimal_to_bytes, int_to_bytes
+from connect_py.data.schema import bytes_to_decimal, decimal_schema, decimal_to_bytes, int_to_bytes, sized, whole
 from connect_py.errors import DataError
 
 POINT = s.struct([("x", s.INT32.with_default(7)), ("y", s.OPTIONAL_STRING)], name="Point")
@@ -69,6 +69,17 @@ def test_decimals_that_do_not_fit_are_refused():
         decimal_to_bytes(decimal.Decimal("2.225"), 2)
     with pytest.raises(DataError, match="no exact decimal form"):
         decimal_to_bytes(decimal.Decimal("NaN"), 2)
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "-1E+150000", "1e-999999999", "Infinity", "NaN"])
+def test_decimals_whose_digits_nobody_could_write_are_refused_at_once(text: str) -> None:
+    for use in (sized, whole, lambda value: decimal_to_bytes(value, 2)):
+        with pytest.raises(DataError):
+            use(decimal.Decimal(text))
+
+
+def test_the_largest_numbers_of_a_database_are_whole() -> None:
+    assert whole(decimal.Decimal("9" * 131_072 + ".5")) == int(decimal.Decimal("9" * 131_072))
 
 
 def test_a_decimal_schema_carries_scale_and_precision():
