@@ -12,6 +12,9 @@ class Source:
 
     Args:
         with_versions: whether there is the table of versions, beside those of the other two ways.
+
+    Attributes:
+        events: how many have been sent, of all tables.
     """
 
     def __init__(self, lake: Lake, rng: random.Random, *, with_versions: bool = True) -> None:
@@ -20,6 +23,7 @@ class Source:
         self._rows: dict[int, int] = {}
         self._events = [0, 0]
         self._history: dict[int, list[int]] = {}
+        self.events = 0
 
     def config(self, driver: str, **more: str) -> dict[str, str]:
         """A connector's over all three."""
@@ -46,6 +50,7 @@ class Source:
                 self._history.setdefault(key, []).append(value)
             self._lake.produce(self._logged, [event("c", None, {"n": number}, {"n": INT}, "logged")], partition)
             self._events[partition] += 1
+        self.events += count * (3 if self._with_versions else 2)
 
     def check(self) -> None:
         """The lakehouse's tables are what was said: the last row of each key, every event once, every version once."""

@@ -17,7 +17,7 @@ import pytest
 from connect_py.app.demo.kills import spark_processes
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
-from tests.fault_counts import Fault, note
+from tests.fault_counts import Fault, note, note_changes
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
 from tests.waiting import let_time_pass
@@ -91,6 +91,7 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
     ends = ends_of(lake, config)
     wait_until(lambda: is_reached(worker, name, ends), 400, "the tables")
     source.check()
+    note_changes(f"{format_.capitalize()} sink", source.events)
     worker.request("PUT", f"/connectors/{name}/pause")
     worker.wait_for(name, "PAUSED")
     source.change(3)

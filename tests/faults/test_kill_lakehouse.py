@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.fault_counts import Fault, note
+from tests.fault_counts import Fault, note, note_changes
 from tests.faults.lake_boundaries import OF_CREATION, OF_THE_BATCH, of_format
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
@@ -171,6 +171,7 @@ def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_d
         elif rng.random() < 0.5:  # else the next one dies on the way to where this one was
             assert not process.run(NOBODY, 0)
             source.check()
+    note_changes(f"{format_.capitalize()} sink", source.events)
     assert process is not None
     assert process.end() == 0, process.error
     for mode in MODES.values():
