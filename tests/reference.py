@@ -19,7 +19,7 @@ REFERENCE = os.environ.get("CONNECT_REFERENCE")
 class JavaWorker(Worker):
     """A worker of Kafka Connect, of the same properties."""
 
-    def __init__(self, folder: Path, bootstrap: str, *, properties: Mapping[str, str], seconds: float = 180) -> None:
+    def __init__(self, folder: Path, bootstrap: str, *, properties: Mapping[str, str], heap: str = "400m", seconds: float = 180) -> None:
         home = Path(REFERENCE or "")
         logging = f"-Dlog4j2.configurationFile={home}/log4j2.properties"
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -27,6 +27,6 @@ class JavaWorker(Worker):
             folder,
             bootstrap,
             properties={"plugin.path": f"{home}/plugins", "plugin.discovery": "service_load", **properties},
-            command=["java", "-Xmx400m", *QUICK_START, logging, "-cp", f"{home}/kafka-libs/*", main],
+            command=["java", f"-Xmx{heap}", *QUICK_START, logging, "-cp", f"{home}/kafka-libs/*", main],
             seconds=seconds,
         )
