@@ -45,6 +45,7 @@ class Shape:
         versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.sql.merge`).
         required_keys: key columns that are null in no row.
         unseen: by topic, the offset at which a snapshot of all rows began: rows that have not been written since are removed.
+        bounds: conditions of a table `t` that hold for its rows with the keys of this batch (`spark_sink.write.bounds`).
     """
 
     keys: tuple[str, ...]
@@ -58,6 +59,7 @@ class Shape:
     expires: tuple[str, int] | None = None
     required_keys: frozenset[str] = frozenset()
     unseen: Mapping[str, int] = field(default_factory=dict)
+    bounds: tuple[str, ...] = ()
 
 
 #: Columns of a version, by name: their types. The current one has an open end.
@@ -307,7 +309,8 @@ def _versions_sql(table: str, source: str, shape: Shape) -> str:
 
 def _same_key(shape: Shape) -> str:
     """Return SQL: whether keys are equal. Of null-safe equality Spark makes two conditions, neither of them the key, and shuffles again."""
-    return " AND ".join(f"t.{quote(key)} {'=' if key in shape.required_keys else '<=>'} s.{quote(key)}" for key in shape.keys)
+    same = (f"t.{quote(key)} {'=' if key in shape.required_keys else '<=>'} s.{quote(key)}" for key in shape.keys)
+    return " AND ".join((*same, *shape.bounds))
 
 
 def _kept(name: str) -> str:

@@ -8,34 +8,22 @@ deletes (`drop_late_events`), which a repetition of the batch finds as it needs 
 rows are gone. A table `<table>__tombstones` has the keys of deleted rows and the positions of their deletes. It is written before the table
 itself, with offsets of its own, so a kill in between is repaired by the batch that comes again. Old entries are removed when new ones are
 written.
-
-*Reconciling* (`lakehouse.snapshot.reconcile`) deletes rows that a whole snapshot of their table did not show: deletes that no source
-captured. Each row keeps the topic and the offset of the event that wrote it last. A source sends the rows of a table's snapshot between one
-that is marked as the table's first and one that is marked as its last (`source.snapshot`; Debezium's threads wait for each other to keep it
-so, `TableChunkProgress.java`). In a topic of one partition a row that was seen, or changed since, has therefore an offset from the first
-mark's on; of the others nothing is known but from before, and they go in the commit that applies the last mark. Where the first mark was is
-stored with the offsets (`Watermark.snapshots`), so a kill changes nothing. A last mark without a first one says nothing: rows that are sent
-again after a source's restart end with one, and the only row of a table has no other. Of two first marks the later counts, since a source
-that begins a table again reads all of it. All of this is wrong where records are missing in between, hence `check_reconcile` of
-`config.sink_config`.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.config.layout import Layout
 from spark_sink.config.sink_config import SinkConfig
-from spark_sink.figures import Counting, Counts, observe_events, observe_keys
-from spark_sink.read.ranges import Range
-from spark_sink.read.reader import Batch, Group
-from spark_sink.read.summary import IS_MARK, Truncate
+from spark_sink.figures import Counts, observe_events, observe_keys
+from spark_sink.read.reader import Group
 from spark_sink.routing import TableName
 from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
 from spark_sink.sql.evolve import Rules, adapt_schema, allows, common_types, in_order_of, plan_evolution
@@ -52,81 +40,20 @@ from spark_sink.sql.merge import (
     unseen,
 )
 from spark_sink.sql.record_schema import Column, Form
-from spark_sink.tables.base import Tables, TableState
-from spark_sink.tables.watermark import NO_SNAPSHOT, Watermark
+from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
+from spark_sink.write.bounds import key_bounds
+from spark_sink.write.reconcile import follow_snapshots
+from spark_sink.write.table_batch import Step, TableBatch, Target
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 #: The view by which a statement finds its rows; a session writes one table at a time.
 _VIEW = "connect_py_changes"
-
-#: Frames of a batch before `decode_events` has made them.
-_NOT_YET = cast("DataFrame", None)
-
-
-@dataclass(frozen=True)
-class TableBatch:
-    """What a batch has for one table, and what the steps have made of it.
-
-    Attributes:
-        groups: in order of their first offset; none when nothing is to be written but, perhaps, the watermark.
-        ranges: of all topics that the groups come from; the table's watermark moves to their ends.
-        state: the table as the batch found it; None when it did not exist.
-        watermark: what the commit stores.
-        truncate: the last truncate that has not been applied yet, and must be.
-        shape: what the rows look like.
-        events: the groups' decoded events, in the table's shape. Not to be written: its statement would report no counts.
-        rows: what is written, made of the events.
-    """
-
-    table: TableName
-    groups: Sequence[Group]
-    ranges: Mapping[TopicPartition, Range]
-    state: TableState | None = None
-    watermark: Watermark = field(default_factory=Watermark)
-    truncate: Truncate | None = None
-    shape: Shape = field(default_factory=lambda: Shape((), {}))
-    events: DataFrame = _NOT_YET
-    rows: DataFrame = _NOT_YET
-    counting: Counting = field(default_factory=Counting)
-
-    @property
-    def ends(self) -> dict[TopicPartition, int]:
-        """The next offsets to apply after this batch."""
-        return {tp: end for tp, (_, end) in self.ranges.items()}
-
-    @property
-    def condition(self) -> str | None:
-        """SQL that is true for records that the table does not have yet; None when that is all of them."""
-        return None if self.state is None else self.state.watermark.condition(self.ranges)
-
-    @property
-    def row_groups(self) -> Sequence[Group]:
-        """The groups whose records are more than a key."""
-        return [group for group in self.groups if group.schema.form is not Form.TOMBSTONE]
-
-
-@dataclass(frozen=True)
-class Target:
-    """What the steps work with: the records, the session that reads and writes, the tables, the table's configuration."""
-
-    records: Batch
-    spark: SparkSession
-    tables: Tables
-    config: SinkConfig
-
-    @property
-    def is_changelog(self) -> bool:
-        """Whether every event is a row."""
-        return bool(self.config["tables.write-mode"] == "append")
-
-
-Step = Callable[[TableBatch, Target], TableBatch]
 
 
 def _with_groups(batch: TableBatch, groups: Sequence[Group]) -> TableBatch:
@@ -178,7 +105,7 @@ def drop_idle_groups(batch: TableBatch, at: Target) -> TableBatch:
     if at.is_changelog:
         return _with_groups(batch, batch.row_groups)
     groups = [group for group in batch.groups if group.truncates < group.count]
-    has_rows = batch.state is not None
+    has_rows = batch.state is not None or any(group.schema.form is not Form.TOMBSTONE for group in groups)
     return _with_groups(batch, [g for g in groups if g.schema.form is not Form.TOMBSTONE or (has_rows and g.schema.keys)])
 
 
@@ -303,80 +230,6 @@ def _is_required(name: str, columns: Sequence[Column]) -> bool:
     return any(column.name == name and column.required for column in columns)
 
 
-# -- snapshots that the table is reconciled with ------------------------------------------------------------------------------------
-
-
-def follow_snapshots(batch: TableBatch, at: Target) -> TableBatch:
-    """Note in the watermark which snapshots of the table are under way, and in the shape which have ended.
-
-    Raises:
-        FatalTaskError: a topic has several partitions, or rows of several tables.
-    """
-    known = batch.watermark.snapshots
-    if not at.config["snapshot.reconcile"]:  # what is passed over meanwhile must not be taken for deleted later
-        return replace(batch, watermark=replace(batch.watermark, snapshots=dict.fromkeys(known, NO_SNAPSHOT))) if known else batch
-    begun, ended = dict(known), dict[str, int]()
-    for topic in sorted({group.fingerprint.topic for group in batch.groups if group.marks}):
-        _check_topic(topic, batch)
-        for tp, marks in _marks(topic, batch, at).items():
-            begun[tp], start = follow(begun.get(tp, NO_SNAPSHOT), marks)
-            if start is not None:
-                ended[topic] = start
-    batch = replace(batch, watermark=replace(batch.watermark, snapshots=begun))
-    if not (batch.shape.keys and ended):
-        return batch
-    _log.info("Table %s: rows that its snapshot did not show are deleted; it began at %s", batch.table, ended)
-    return replace(batch, shape=replace(batch.shape, unseen=ended))
-
-
-@dataclass(frozen=True, order=True)
-class Mark:
-    """The first or the last row of a table's snapshot."""
-
-    offset: int
-    is_last: bool
-
-
-def follow(begun: int, marks: Iterable[Mark]) -> tuple[int, int | None]:
-    """Return what the marks of one partition say.
-
-    Args:
-        begun: where the snapshot that is under way began, or `NO_SNAPSHOT`.
-
-    Returns:
-        The same after the marks, and where the last snapshot began that ended among them; None when none did.
-    """
-    ended: int | None = None
-    for mark in sorted(marks):
-        if not mark.is_last:
-            begun = mark.offset
-        elif begun != NO_SNAPSHOT:
-            begun, ended = NO_SNAPSHOT, begun
-    return begun, ended
-
-
-def _marks(topic: str, batch: TableBatch, at: Target) -> dict[TopicPartition, list[Mark]]:
-    marks: dict[TopicPartition, list[Mark]] = {}
-    for group in batch.groups:
-        if group.marks and group.fingerprint.topic == topic:
-            found = at.records.records(group, batch.condition, at.config).where(IS_MARK)
-            rows = found.selectExpr("partition", "offset", "get_json_object(value, '$.source.snapshot') LIKE 'last%' is_last").collect()
-            for row in rows:
-                marks.setdefault(TopicPartition(topic, row["partition"]), []).append(Mark(row["offset"], row["is_last"]))
-    return marks
-
-
-def _check_topic(topic: str, batch: TableBatch) -> None:
-    partitions = sum(tp.topic == topic for tp in batch.watermark.offsets)
-    sources = {tuple(sorted(group.route.items())) for group in batch.groups if group.fingerprint.topic == topic and group.route}
-    why = f"has {partitions} partitions" if partitions > 1 else "carries several tables" if len(sources) > 1 else None
-    if why:
-        raise FatalTaskError(
-            f"Table {batch.table} cannot be reconciled with its snapshot: topic {topic} {why}, so the snapshot's first and last row do not "
-            f"say which rows of the table it did not show. Nothing was written; set lakehouse.table.{batch.table}.snapshot.reconcile=false."
-        )
-
-
 # -- the table -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -416,7 +269,7 @@ def _create_table(batch: TableBatch, at: Target) -> None:
             f"Table {batch.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
             "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task."
         )
-    required = set(shape.keys)
+    required = set(shape.required_keys)
     if not config["tables.schema-force-optional"]:
         required |= {c.name for c in rows[0].schema.columns if all(c.required and c in group.schema.columns for group in rows)}
     comments = {column.name: column.comment for group in rows for column in group.schema.columns if column.comment}
@@ -540,6 +393,15 @@ def _without_older(rows: DataFrame, deleted: DataFrame, shape: Shape) -> DataFra
     return rows.join(renamed, f.expr(f"{same} AND {quote(POSITION)} < `$deleted_at_position`"), "left_anti")
 
 
+def bound_keys(batch: TableBatch, at: Target) -> TableBatch:
+    """Say in which part of the table the keys can be, unless the statement has to look at every row anyway."""
+    shape = batch.shape
+    if not shape.keys or batch.state is None or batch.truncate is not None or shape.unseen:
+        return batch
+    count = sum(group.count for group in batch.groups)
+    return replace(batch, shape=replace(shape, bounds=key_bounds(batch.events, shape, count)))
+
+
 # -- the whole -----------------------------------------------------------------------------------------------------------------------
 
 #: What becomes of one table's part of a batch, in this order. Each step asks by itself whether it has something to do.
@@ -560,6 +422,7 @@ STEPS: tuple[Step, ...] = (
     keep_last,
     drop_unseen_rows,
     drop_late_events,
+    bound_keys,
 )
 
 

@@ -30,8 +30,9 @@ from spark_sink.routing import TableName
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
 from spark_sink.tables.base import Conflict, Tables, TableSetBack
 from spark_sink.types.columns import literal
-from spark_sink.write.apply import TableBatch, Target, added_columns, apply_table
+from spark_sink.write.apply import added_columns, apply_table
 from spark_sink.write.lanes import Lanes, Work
+from spark_sink.write.table_batch import TableBatch, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,8 @@ from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.routing import TableName
 from spark_sink.sql.merge import Shape, merge_sql
 from spark_sink.tables.watermark import NO_SNAPSHOT, Applied, Commit, Watermark, metadata_json, newest_commit, newest_stored, parse_metadata
-from spark_sink.write.apply import Mark, TableBatch, Target, follow, follow_snapshots
+from spark_sink.write.reconcile import Mark, follow, follow_snapshots
+from spark_sink.write.table_batch import TableBatch, Target
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 BEGUN = "kafka.connect.snapshots-begun.x"

@@ -19,7 +19,7 @@ from spark_sink.tables.base import TableState
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import TypeOptions
 from spark_sink.write import apply
-from spark_sink.write.apply import TableBatch, Target
+from spark_sink.write.table_batch import Step, TableBatch, Target
 
 TABLE, TP = TableName(("public", "t")), TopicPartition("t", 0)
 NOTHING: Any = None
@@ -72,7 +72,7 @@ def a_batch(*groups: Group, applied: int | None = None) -> TableBatch:
     ],
     ids=lambda step: str(step.__name__),
 )
-def test_a_step_that_has_nothing_to_do_returns_the_very_batch(step: apply.Step, applied: int | None) -> None:
+def test_a_step_that_has_nothing_to_do_returns_the_very_batch(step: Step, applied: int | None) -> None:
     batch = a_batch(rows(), applied=applied)
     assert step(batch, target()) is batch
     assert step in apply.STEPS
@@ -101,7 +101,8 @@ def test_groups_that_cannot_change_the_table_are_left_out() -> None:
     given = (rows(), only_truncates, tombstones(), tombstones(keyed=False))
     kept = apply.drop_idle_groups(a_batch(*given, applied=5), target())
     assert kept.groups == [rows(), tombstones()]
-    assert apply.drop_idle_groups(a_batch(*given), target()).groups == [rows()], "a table that is not there has nothing to delete"
+    assert apply.drop_idle_groups(a_batch(*given), target()).groups == [rows(), tombstones()], "they may delete rows of the same batch"
+    assert not apply.drop_idle_groups(a_batch(tombstones(), only_truncates), target()).groups, "a table that is not there has nothing to delete"
     changelog = target(tables_write__mode="append")
     assert apply.drop_idle_groups(a_batch(*given, applied=5), changelog).groups == [rows(), only_truncates]
 

@@ -1,0 +1,72 @@
+"""Which part of a table a batch's keys can be in, so that a MERGE reads that part and not the whole table.
+
+A format prunes files, and row groups within them, by constants only: the keys of the rows that are merged are known too late. So they are
+looked at before the statement is made. A few keys are listed. Of many the least and the greatest are named, which is what rows of a
+snapshot and of tables with growing keys need: they lie beyond all that the table has. Keys that are spread over the whole table gain
+nothing from that, and the look costs some hundredth of the batch.
+
+Iceberg compares lists of up to 200 values with the bounds of files (`InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from spark_sink.sql.merge import Shape
+from spark_sink.types.columns import literal, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: A batch of so many events has its keys listed.
+LISTED = 200
+
+#: Types whose values have one text, which casts back to them, and an order that files' statistics keep.
+_ORDERED = re.compile(r"tinyint|smallint|int|bigint|date|decimal\(\d+,\d+\)|string")
+
+#: Longer texts are not worth their place in a statement.
+_LONGEST = 200
+
+
+def bounded_keys(shape: Shape) -> list[str]:
+    """Return the key columns by which a table can be narrowed: never null, and of a type that has an order."""
+    return [key for key in shape.keys if key in shape.required_keys and _ORDERED.fullmatch(shape.types[key])]
+
+
+def key_bounds(events: DataFrame, shape: Shape, count: int) -> tuple[str, ...]:
+    """Return SQL conditions, of a table `t`, that hold for every row which has the key of an event.
+
+    Args:
+        events: with the columns of `shape`; they are read once.
+        count: how many there are at most.
+    """
+    keys = bounded_keys(shape)
+    if not keys:
+        return ()
+    if count <= LISTED:
+        rows = events.selectExpr(*(f"CAST({quote(key)} AS STRING) {quote(key)}" for key in keys)).collect()
+        return tuple(filter(None, (_listed(key, shape.types[key], {row[key] for row in rows}) for key in keys)))
+    ends = [f"CAST({end}({quote(key)}) AS STRING) {quote(f'{end}:{key}')}" for key in keys for end in ("min", "max")]
+    [row] = events.selectExpr(*ends).collect()
+    return tuple(filter(None, (_between(key, shape.types[key], (row[f"min:{key}"], row[f"max:{key}"])) for key in keys)))
+
+
+def _listed(key: str, type_: str, texts: Iterable[str | None]) -> str | None:
+    """An event whose key cannot be read makes the statement fail later; it has no text here."""
+    known = sorted(text for text in texts if text is not None)
+    return f"t.{quote(key)} IN ({', '.join(_constants(known, type_))})" if _are_short(known) else None
+
+
+def _between(key: str, type_: str, ends: Sequence[str | None]) -> str | None:
+    known = [text for text in ends if text is not None]
+    return f"t.{quote(key)} BETWEEN {' AND '.join(_constants(known, type_))}" if len(known) == len(ends) and _are_short(known) else None
+
+
+def _are_short(texts: Sequence[str]) -> bool:
+    return bool(texts) and max(map(len, texts)) <= _LONGEST
+
+
+def _constants(texts: Iterable[str], type_: str) -> list[str]:
+    return [literal(text) if type_ == "string" else f"CAST({literal(text)} AS {type_})" for text in texts]
