@@ -130,9 +130,9 @@ def _of_json(chance: random.Random, data: bytes) -> bytes:
         tree = json.loads(data)
     except ValueError:
         return data[: _at(chance, data)]
-    for _ in range(chance.choice((1, 1, 2, 3))):
-        tree = _changed(chance, tree)
     try:
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            tree = _changed(chance, tree)
         return json.dumps(tree, ensure_ascii=chance.random() < 0.9).encode("utf-8", "surrogatepass")
     except RecursionError:  # nested twice
         return data

@@ -187,8 +187,9 @@ def _set(reader: Reader, tables: Tables, database: str) -> None:
 
 
 _NAME = rf"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|{NAME_CHARACTER}+)"
+#: A comment is taken once and for all: tried again in longer forms, thirty of them would take minutes.
 _OF_TABLE = re.compile(
-    r"\s*(?:/\*.*?\*/\s*)*(?:CREATE|ALTER|DROP|RENAME)\s+(?:(?:OR\s+REPLACE|TEMPORARY|ONLINE|IGNORE)\s+)*TABLES?\s+"
+    r"\s*(?>/\*.*?\*/\s*)*+(?:CREATE|ALTER|DROP|RENAME)\s+(?:(?:OR\s+REPLACE|TEMPORARY|ONLINE|IGNORE)\s+)*TABLES?\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
     re.IGNORECASE | re.DOTALL,
 )

@@ -102,7 +102,9 @@ def test_groups_that_cannot_change_the_table_are_left_out() -> None:
     kept = apply.drop_idle_groups(a_batch(*given, applied=5), target())
     assert kept.groups == [rows(), tombstones()]
     assert apply.drop_idle_groups(a_batch(*given), target()).groups == [rows(), tombstones()], "they may delete rows of the same batch"
-    assert not apply.drop_idle_groups(a_batch(tombstones(), only_truncates), target()).groups, "a table that is not there has nothing to delete"
+    assert not apply.drop_idle_groups(a_batch(tombstones(), only_truncates), target()).groups, (
+        "a table that is not there has nothing to delete"
+    )
     changelog = target(tables_write__mode="append")
     assert apply.drop_idle_groups(a_batch(*given, applied=5), changelog).groups == [rows(), only_truncates]
 

@@ -2,7 +2,7 @@
 
 from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.statement_text import normalised
-from connectors.mysql.ddl.statements import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, apply
+from connectors.mysql.ddl.statements import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, apply, concerned_table
 from connectors.mysql.model import MyTable, Tables
 
 
@@ -74,3 +74,9 @@ def test_a_conversion_to_the_default_takes_the_databases_character_set():
     )
     assert [column.charset for column in found.columns] == ["latin1", None, "latin1"]
     assert found.charset == "latin1"
+
+
+def test_many_comments_are_passed_over_at_once():
+    comments = "/* a */ /* b */\n" * 500
+    assert concerned_table(f"{comments}ALTER TABLE `t` GROW", "d") == TableId("d", "t")
+    assert concerned_table(f"{comments}GROW TABLE t", "d") is None
