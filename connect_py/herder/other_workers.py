@@ -219,6 +219,7 @@ def merged_connector(own: Mapping[str, Any], others: Mapping[str, Mapping[str, A
         "snapshots": {number: shown for part in (*others.values(), own) for number, shown in part["snapshots"].items()},
         "sink": next((part["sink"] for part in (own, *others.values()) if part["sink"]), {}),
         "tables": [table for part in (own, *others.values()) for table in part["tables"]],
+        "debug_until": max((until for part in (own, *others.values()) if (until := part.get("debug_until")) is not None), default=None),
     }
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from connect_py import __version__
 from connect_py.api import ConfigType
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import ClusterConfig, Status
@@ -195,6 +196,7 @@ class PageRequests:
             "source": None if figures is None else figures.source,
             "snapshots": {str(number): shown for number, shown in metrics.snapshots(name).items()},
             "topics": list(self._applier.statuses.topics(name)) if self._applier.worker.topic_tracking else None,
+            "debug_until": self._applier.logs_more_until(name),
             "sink": _values(groups, "lakehouse-sink"),
             "tables": _tables(groups),
         }
@@ -220,13 +222,20 @@ class PageRequests:
             "next": ",".join(f"{worker}={number}" for worker, number in marks.items()),
         }
 
+    def log_more(self, name: str, seconds: int) -> None:
+        """Have a connector's tasks log DEBUG for a while. Raises NotFoundError."""
+        _config_of(self._applier.configs.snapshot(), name)
+        self._applier.log_more(name, seconds)
+        self._others.ask({worker: ["debug", name, seconds] for worker in self._others.ids()})
+
     # -- what other workers ask
 
     def answer(self, body: bytes) -> Any:
         """Tell another worker what only this one knows; None where it knows nothing. The question's signature has been checked.
 
         Questions and answers: ``["list"]``: the entries of connectors of which something runs here, by name; ``["connector", NAME]`` and
-        ``["history", NAME, SECONDS]``: what those methods return, without other workers; ``["log", NAME, NUMBER]``: the lines after it.
+        ``["history", NAME, SECONDS]``: what those methods return, without other workers; ``["log", NAME, NUMBER]``: the lines after it;
+        ``["debug", NAME, SECONDS]``: true, after `log_more`.
 
         Raises:
             BadRequestError: it is no question.
@@ -243,6 +252,9 @@ class PageRequests:
                     return self._own_history(name, seconds)
                 case ["log", str(name), int(number)]:
                     return self._applier.recent_lines.of(name, number)
+                case ["debug", str(name), int(seconds)]:
+                    self._applier.log_more(name, seconds)
+                    return True
         except NotFoundError:  # this worker has not read of it yet
             return None
         raise BadRequestError("This worker does not know the question; is it of an older version than the worker that asks?")
@@ -307,6 +319,7 @@ class PageRequests:
         """Return what this worker is, its properties, and the other workers of its group."""
         applier, assignment = self._applier, self._applier.assignment
         return {
+            "product_version": __version__,
             "version": VERSION,
             "worker": applier.worker_id,
             "cluster": applier.cluster_id,
@@ -318,8 +331,18 @@ class PageRequests:
             "began_ms": self._began_ms,
             "memory_bytes": _memory_bytes(),
             "workers": self._others.work(),
-            "properties": {name: scrub(value) for name, value in sorted(hidden(applier.worker.raw, None).items())},
+            "properties": self._properties(),
         }
+
+    def _properties(self) -> list[Mapping[str, Any]]:
+        """Return this worker's properties by name, each with where its value is from: `file` and `environment`, with the `place` there, or
+        `default`."""
+        worker = self._applier.worker
+        given = {name: scrub(value) for name, value in hidden(worker.raw, None).items()}
+        return [
+            {"name": name, "value": value, **dict(zip(("origin", "place"), worker.origins.get(name, ("default", "")), strict=True))}
+            for name, value in sorted({**worker.defaults, **given}.items())
+        ]
 
 
 def _read_marks(since: str) -> Callable[[str], int]:

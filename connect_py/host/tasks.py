@@ -282,9 +282,13 @@ class TaskHost:
 
     def forget_topics(self, connector: str) -> None:
         """Have the tasks of a connector report their topics again."""
+        self.tell(connector, {"type": "forget_topics"})
+
+    def tell(self, connector: str, message: Message) -> None:
+        """Send a message to the tasks of a connector that have a process."""
         for task_id, hosted in self._hosted.items():
             if task_id[0] == connector and hosted.process is not None:
-                hosted.process.send({"type": "forget_topics"})
+                hosted.process.send(message)
 
     def signal(self, connector: str, signal: Mapping[str, Any]) -> list[Future[str | None]]:
         """Hand a signal to every task of a connector that runs. A task that is started again before it says that the signal is done is

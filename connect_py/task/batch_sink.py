@@ -203,6 +203,7 @@ class BatchSinkTaskLoop:
             )
             return
         self._metrics.commit(time.monotonic() - began, succeeded=True)
+        log.debug("Committed the offsets of %d partitions in %.0f ms", len(self._uncommitted), (time.monotonic() - began) * 1000)
         self._uncommitted.clear()
 
     def _count(self, reached: Mapping[TopicPartition, int], seconds: float) -> None:
@@ -214,6 +215,7 @@ class BatchSinkTaskLoop:
         self._positions.update(reached)
         self._metrics.read(records)
         self._metrics.put(records, seconds)
+        log.debug("The sink took %d records in %.0f ms", records, seconds * 1000)
 
     def _report_topics(self, reached: Mapping[TopicPartition, int]) -> None:
         if self._control.take_forget_topics():

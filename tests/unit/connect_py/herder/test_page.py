@@ -3,10 +3,12 @@
 import gzip
 import os
 import time
+from dataclasses import replace
 
 import orjson
 import pytest
 
+from connect_py import __version__
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import Status
 from connect_py.config.worker import WorkerConfig
@@ -57,8 +59,9 @@ class Site:
                 "task.fork.server": "false",
             }
         )
+        origins = {"group.id": ("file", "/w.properties"), "offset.storage.topic": ("environment", "OFFSET_STORAGE_TOPIC")}
         self.applier = Applier(
-            worker,
+            replace(worker, origins=origins),
             Plugins.discover(()),
             self.configs,
             self.statuses,
@@ -189,6 +192,26 @@ def test_no_answer_holds_a_secret_and_a_hidden_one_keeps_its_value(site):
     assert site.stored[-1]["database.password"] == PASSWORD
     with pytest.raises(BadRequestError, match="where it is sent"):
         site.page.doctor({**shown, "database.hostname": "elsewhere"})
+
+
+def test_more_is_logged_for_a_while_where_it_is_asked_for(site):
+    site.add("c")
+    assert site.page.connector("c")["debug_until"] is None
+    site.page.log_more("c", 600)
+    assert site.page.connector("c")["debug_until"] == pytest.approx(time.time() + 600, abs=30)
+    site.page.log_more("c", 0)
+    assert site.page.connector("c")["debug_until"] is None
+    with pytest.raises(NotFoundError):
+        site.page.log_more("unknown", 600)
+
+
+def test_each_property_of_the_worker_says_where_its_value_is_from(site):
+    shown = {each["name"]: each for each in site.page.worker()["properties"]}
+    assert shown["group.id"] == {"name": "group.id", "value": "g", "origin": "file", "place": "/w.properties"}
+    assert shown["offset.storage.topic"] == {"name": "offset.storage.topic", "value": "o", "origin": "environment", "place": "OFFSET_STORAGE_TOPIC"}
+    assert (shown["rest.ui"]["value"], shown["rest.ui"]["origin"]) == ("full", "default")
+    assert shown["ssl.key.password"]["value"] == "[hidden]"
+    assert site.page.worker()["product_version"] == __version__
 
 
 def test_a_validation_without_a_login_hides_secrets_and_keeps_unknown_properties(site):
