@@ -23,7 +23,7 @@ from connect_py import __version__
 from connect_py.api import ConfigType
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import ClusterConfig, Status
-from connect_py.api.task import MetricGroup
+from connect_py.api.task import NOTES_DOMAIN, MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConnectError, NotFoundError
@@ -35,6 +35,7 @@ from connect_py.herder.secret_values import hidden, restored, without_secrets
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor, scrub
 from connect_py.log.traces import cause_of, statement_of
+from connect_py.metrics.commits import TABLE_GROUP
 from connect_py.metrics.verdict import BEHIND_SECONDS, time_text
 from connect_py.metrics.worker import ConnectorFigures
 from connect_py.plugins.registry import kinds_of
@@ -173,7 +174,7 @@ class PageRequests:
         config, metrics = _config_of(snapshot, name), self._applier.metrics
         figures, own = metrics.figures().get(name), metrics.tasks(name)
         connector, tasks = self._applier.statuses.connector(name), self._applier.statuses.tasks(name)
-        groups = [group for task in own.values() for group in task.groups]
+        groups, events = [group for task in own.values() for group in task.groups], metrics.events(name)
         return {
             "name": name,
             **self._entry(snapshot, name, config, figures),
@@ -190,6 +191,8 @@ class PageRequests:
                     "restarts": status.restarts,
                     "latest": {series: _short(value) for series, value in own[number].latest.items()} if number in own else {},
                     "errors": _values(own[number].groups, "task-error-metrics") if number in own else {},
+                    "skipped": self._notes(own[number].groups, "skipped-record") if number in own else [],
+                    "events": [{**event, "why": line_logging.clean(event["why"])} for event in events.get(number, ())],
                 }
                 for number, status in sorted(tasks.items())
             ],
@@ -198,8 +201,20 @@ class PageRequests:
             "topics": list(self._applier.statuses.topics(name)) if self._applier.worker.topic_tracking else None,
             "debug_until": self._applier.logs_more_until(name),
             "sink": _values(groups, "lakehouse-sink"),
-            "tables": _tables(groups),
+            "tables": _tables(groups, metrics.commits(name)),
+            "rejected": self._notes(groups, "rejected-record"),
         }
+
+    def _notes(self, groups: Iterable[MetricGroup], kind: str) -> list[Mapping[str, Any]]:
+        """Return what tasks note of single records, the last one first; a message may hold values, which only ``rest.ui.records`` shows."""
+        shows = self._applier.worker.shows_records
+        found = [
+            {name: line_logging.clean(value) if isinstance(value, str) else value for name, value in group.values.items()}
+            for group in groups
+            if (group.domain, group.type) == (NOTES_DOMAIN, kind)
+        ]
+        notes = [note if shows else {name: value for name, value in note.items() if name != "message"} for note in found]
+        return sorted(notes, key=lambda note: note["at"], reverse=True)
 
     def history(self, name: str, seconds: int) -> Mapping[str, Any]:
         """Return what the connector's tasks measured."""
@@ -471,15 +486,14 @@ def _values(groups: Iterable[MetricGroup], kind: str) -> dict[str, Any]:
     return {}
 
 
-def _tables(groups: Iterable[MetricGroup]) -> list[Mapping[str, Any]]:
-    """Return what a lakehouse sink reports of each table: its figures, ``operations`` and ``schema_changes``."""
+def _tables(groups: Iterable[MetricGroup], commits: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Mapping[str, Any]]:
+    """Return what a lakehouse sink reports of each table: its figures, ``operations``, ``schema_changes`` and its last ``commits``."""
     found: dict[str, dict[str, Any]] = {}
     for group in groups:
-        if group.type != "lakehouse-table":
+        if group.type != TABLE_GROUP:
             continue
-        table = found.setdefault(
-            group.tags.get("table", ""), {"table": group.tags.get("table", ""), "operations": {}, "schema_changes": {}}
-        )
+        name = group.tags.get("table", "")
+        table = found.setdefault(name, {"table": name, "operations": {}, "schema_changes": {}, "commits": commits.get(name, [])})
         if "op" in group.tags:
             table["operations"][group.tags["op"]] = group.values.get("records-applied-by-op-total")
         elif "kind" in group.tags:

@@ -18,6 +18,7 @@ from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.base import ConnectorInfo
 from connect_py.herder.other_workers import OtherWorkers
 from connect_py.herder.page import PageRequests
+from connect_py.metrics.task import ErrorMetrics
 from connect_py.plugins.registry import Plugins
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 
@@ -40,7 +41,7 @@ class NoAdmin:
 class Site:
     """A page over stores in memory, of a worker that has not been started."""
 
-    def __init__(self, worker_id=WORKER):
+    def __init__(self, worker_id=WORKER, *, shows_records=False):
         json = "org.apache.kafka.connect.json.JsonConverter"
         self.configs, self.statuses = MemoryConfigStore(), MemoryStatusStore()
         self.now = 100.0
@@ -57,6 +58,7 @@ class Site:
                 "ssl.key.password": PASSWORD,
                 "sasl.jaas.config": f'x required username="u" password="{PASSWORD}";',
                 "task.fork.server": "false",
+                "rest.ui.records": str(shows_records).lower(),
             }
         )
         origins = {"group.id": ("file", "/w.properties"), "offset.storage.topic": ("environment", "OFFSET_STORAGE_TOPIC")}
@@ -192,6 +194,45 @@ def test_no_answer_holds_a_secret_and_a_hidden_one_keeps_its_value(site):
     assert site.stored[-1]["database.password"] == PASSWORD
     with pytest.raises(BadRequestError, match="where it is sent"):
         site.page.doctor({**shown, "database.hostname": "elsewhere"})
+
+
+def test_a_task_shows_its_last_states_with_the_reasons(site):
+    site.add("c")
+    for state, why in (("FAILED", f"it broke; password={PASSWORD}"), ("RESTARTING", "on request"), ("RUNNING", "")):
+        site.applier.metrics.task_state(("c", 0), state, why)
+    events = site.page.connector("c")["task_list"][0]["events"]
+    assert [(event["state"], event["why"]) for event in events] == [
+        ("RUNNING", ""),
+        ("FAILED", "it broke; password=[hidden]"),
+        ("RESTARTING", "on request"),
+        ("RUNNING", ""),
+    ]
+    assert all(abs(event["at"] - time.time()) < 30 for event in events)
+
+
+def notes_of_skipped(site):
+    metrics = ErrorMetrics()
+    metrics.error()
+    metrics.skip("VALUE_CONVERTER", "org.x.DataException", "not a number: 4711", "topic t, partition 0, offset 7", "letters")
+    groups = [(group.domain, group.type, group.tags, group.values) for group in metrics.groups()]
+    site.applier.metrics.task_reported(("c", 0), {"groups": groups})
+    return site.page.connector("c")["task_list"][0]["skipped"]
+
+
+def test_records_that_were_left_out_are_shown_by_their_places_and_values_only_where_they_are_allowed(site):
+    site.add("c")
+    (shown,) = notes_of_skipped(site)
+    assert shown.pop("at") > 1.7e12
+    expected = {"stage": "VALUE_CONVERTER", "error": "org.x.DataException", "place": "topic t, partition 0, offset 7", "letter": "letters"}
+    assert shown == expected
+    names = {group.type for group in site.applier.metrics.groups({}, "0", "w")}
+    assert "task-error-metrics" in names
+    assert "skipped-record" not in names, "what changes with every record is no series of /metrics"
+    allowed = Site(shows_records=True)
+    allowed.add("c")
+    (shown,) = notes_of_skipped(allowed)
+    assert shown["message"] == "not a number: 4711"
+    allowed.others.close()
 
 
 def test_more_is_logged_for_a_while_where_it_is_asked_for(site):
