@@ -180,8 +180,8 @@ class SourceFactsStore:
     def shown(self, connector: str, judgement: Judgement, seen: Observed) -> dict[str, Any]:
         """Return a connector's state as JSON.
 
-        ``{"verdict", "reason", "unit", "head", "position", "distance", "facts_age_seconds", "facts_error", "facts"}``, the last one by
-        type and name; what is not known is None.
+        ``{"verdict", "reason", "unit", "head", "position", "distance", "facts_age_seconds", "facts_error", "facts", "segments"}``, facts by
+        type and name, and where each file of the log begins on the scale of `head`; what is not known is None.
         """
         facts = self._facts.get(connector) or _Facts()
         distance = None if seen.head is None or seen.position is None else max(0, seen.head - seen.position)
@@ -195,6 +195,7 @@ class SourceFactsStore:
             "facts_age_seconds": None if facts.taken is None else round(self._clock() - facts.taken, 1),
             "facts_error": facts.error or None,
             "facts": {group.type: dict(group.values) for group in facts.groups},
+            "segments": facts.segments,
         }
 
     def judged(

@@ -181,7 +181,8 @@ class SourceTaskLoop:
         if batch is not None:
             records, took = len(batch.rows if isinstance(batch, EncodedBatch) else batch), self._clock() - began
             self._metrics.polled(records, took)
-            log.debug("Read %d records in %.0f ms", records, took * 1000)
+            if records:  # an empty batch has a position only
+                log.debug("Read %d records in %.0f ms", records, took * 1000)
         return batch
 
     def _serve(self) -> None:

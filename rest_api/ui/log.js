@@ -46,11 +46,11 @@ export function Log({ name, detail }) {
   return html`<section aria-label="Log">
     <${Silent} detail=${detail} />
     <div class="tools">
-      <label class="search"><span class="hidden">Search the log</span><input type="search" placeholder="Search the log" value=${search}
+      <label class="search"><span class="hidden">Search the log</span><input type="search" data-control="search-log" placeholder="Search the log" value=${search}
         onInput=${(event) => setSearch(event.target.value)} /></label>
-      <label>Level <select value=${least} onChange=${(event) => setLeast(event.target.value)}>
+      <label>Level <select data-control="log-level" value=${least} onChange=${(event) => setLeast(event.target.value)}>
         ${LEVELS.map((each) => html`<option key=${each} value=${each}>${each === 'all' ? 'all' : `${each} and worse`}</option>`)}</select></label>
-      <label><input type="checkbox" checked=${follows} onChange=${(event) => setFollows(event.target.checked)} /> follow</label>
+      <label><input type="checkbox" data-control="follow-log" checked=${follows} onChange=${(event) => setFollows(event.target.checked)} /> follow</label>
       <span class="muted">${shown.length} of the last ${KEPT} lines</span>
       <${Debug} name=${name} until=${detail.debug_until} /></div>
     ${lines && !lines.length && html`<p class="empty">The connector's tasks have not logged anything since their workers started.</p>`}
@@ -75,6 +75,6 @@ function Debug({ name, until }) {
   };
   return html`<span class="buttons">
     ${isOn && until !== null && html`<span role="status">DEBUG until ${clock(until)}</span>`}
-    ${mayChange() && (isOn ? html`<button type="button" class="small" onClick=${() => set(0)}>End DEBUG</button>`
-      : html`<button type="button" class="small" onClick=${() => set(DEBUG_SECONDS)}>DEBUG for 10 min</button>`)}</span>`;
+    ${mayChange() && (isOn ? html`<button type="button" class="small" data-control="end-debug" onClick=${() => set(0)}>End DEBUG</button>`
+      : html`<button type="button" class="small" data-control="debug" onClick=${() => set(DEBUG_SECONDS)}>DEBUG for 10 min</button>`)}</span>`;
 }

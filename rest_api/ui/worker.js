@@ -79,12 +79,12 @@ function Loggers() {
     }
     load();
   };
-  const choice = (logger, level) => html`<select aria-label="Level of ${logger}" disabled=${!mayChange()} value=${level || 'INFO'}
+  const choice = (logger, level) => html`<select data-control="logger-level" aria-label="Level of ${logger}" disabled=${!mayChange()} value=${level || 'INFO'}
     onChange=${(event) => put(logger, event.target.value)}>${LEVELS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select>`;
   return html`<h2>Loggers</h2>
     <details><summary>${Object.keys(found).length} loggers</summary><${Scrolled} label="Loggers"><table><thead><tr><th scope="col">Logger</th><th scope="col">Level</th></tr></thead>
       <tbody>${Object.entries(found).map(([logger, { level }]) => html`<tr key=${logger}><th scope="row">${logger}</th><td>${choice(logger, level)}</td></tr>`)}</tbody></table></${Scrolled}>
     ${mayChange() && html`<form class="tools" onSubmit=${(event) => { event.preventDefault(); put(name, 'DEBUG'); }}>
       <label>Another logger <input type="text" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
-      <button type="submit" class="small">Set to DEBUG</button></form>`}</details>`;
+      <button type="submit" class="small" data-control="set-logger">Set to DEBUG</button></form>`}</details>`;
 }
