@@ -62,14 +62,15 @@ class TaskProgress:
                     self.waits_since = now
                 self.acknowledged.note((values.get("source-record-write-total") or 0) - active, now)
                 self.unacknowledged = active
-            elif group.tags.get("context") == "streaming":
+            # a connector may report a bean in parts: MySQL's adds what it alone has
+            elif group.tags.get("context") == "streaming" and "Connected" in values:
                 seen = values.get("TotalNumberOfEventsSeen")
                 if seen or self.events.value:
                     self.events.note(seen, now)
                 self.lag_ms = values.get("MilliSecondsBehindSource") or -1
                 self.connected.note(bool(values.get("Connected")), now)
                 self.was_connected = self.was_connected or self.connected.value
-            elif group.tags.get("context") == "snapshot":
+            elif group.tags.get("context") == "snapshot" and "SnapshotRunning" in values:
                 self.is_snapshotting = bool(values.get("SnapshotRunning"))
             elif (group.domain, group.type) == POSITION_GROUP and "position" in values:
                 self.position.note((values.get("segment"), values["position"]), now)

@@ -91,7 +91,7 @@ function Row({ name, entry, isChosen, choose }) {
       onChange=${(event) => choose(name, event.target.checked)} /></td>`}
     <th scope="row" class="name"><a href=${href}>${name}</a><small>${shortClass(entry.class)} ${entry.type}</small></th>
     <td data-label="State"><${Pill} verdict=${entry.verdict} />${entry.reason && html`<small>${entry.reason}</small>`}</td>
-    <td data-label="Tasks">${entry.tasks.RUNNING || 0} of ${whole}</td>
+    <td data-label="Tasks">${whole ? `${entry.tasks.RUNNING || 0} of ${whole}` : '–'}</td>
     <td data-label="Records"><span class="rate">${rate(entry.rate)}</span><${Spark} values=${entry.trend} label="records a second, last five minutes" /></td>
     <td data-label="Behind">${behind(entry.behind)}${entry.behind && entry.behind.retained_bytes > 1e6
       && html`<small>${bytes(entry.behind.retained_bytes)} of log kept</small>`}</td>

@@ -42,7 +42,7 @@ function facts(detail) {
       if (values['safe-wal-size-bytes'] > 0) rows.push(['Left until the slot is lost', bytes(values['safe-wal-size-bytes'])]);
       if (values['inactive-seconds'] > 0) rows.push(['Slot not read for', time(values['inactive-seconds'])]);
     } else {
-      if (values['size-bytes'] !== undefined) rows.push(['Log that the server has', `${bytes(values['size-bytes'])} in ${whole(values.files || 0)} files`]);
+      if (values['size-bytes'] !== undefined) rows.push(['Log that the server has', `${bytes(values['size-bytes'])} in ${whole(values.files || 0)} file${values.files === 1 ? '' : 's'}`]);
       if (values['last-timestamp-seconds'] !== undefined) rows.push(['Last entry of the server\'s log', date(values['last-timestamp-seconds'])]);
       if (values['window-seconds'] !== undefined) rows.push(['Log that the server has', time(values['window-seconds'])]);
       if (values['seconds-left'] !== undefined) rows.push(['Left until the position is gone', time(values['seconds-left'])]);

@@ -25,6 +25,7 @@ def see_snapshot(page: Page, name: str, table: str) -> None:
     tab = page.open(f"#/connector/{name}/snapshot")
     bar = tab.get_by_role("progressbar", name=f"Snapshot of {table}")
     bar.wait_for()
+    tab.locator(".head .pill", has_text="snapshotting").wait_for()
     page.picture(f"snapshot-{name}")
     values = bar.evaluate_all("bars => bars.map(bar => Number(bar.getAttribute('value')))")  # waits for none: it leaves with the snapshot
     assert all(0 <= value <= 1 for value in values)
@@ -33,6 +34,7 @@ def see_snapshot(page: Page, name: str, table: str) -> None:
 
 def see_facts(page: Page, name: str, *words: str) -> None:
     tab = page.open(f"#/connector/{name}/overview")
+    tab.locator(".head .pill", has_text=re.compile("streaming|idle")).wait_for()
     for word in words:
         tab.locator(".facts dt", has_text=word).first.wait_for()
     tab.wait_for_selector(".plot canvas")
