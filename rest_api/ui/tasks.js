@@ -98,5 +98,5 @@ function States({ events }) {
   return html`<details><summary>Last states${starts ? `, ${whole(starts)} restart${starts === 1 ? '' : 's'}` : ''}</summary>
     <ol class="timeline">${[...events].reverse().map((each, at) => html`<li key=${at}><time>${date(each.at)}</time> <b>${each.state.toLowerCase()}</b>
       ${each.why && html`<small>${each.why.replace(/^(\w+\.)+\w+: /, '')}</small>`}</li>`)}</ol>
-    <p class="muted">On this task's worker, since that started.</p></details>`;
+    <p class="muted">Since this task's worker has started.</p></details>`;
 }

@@ -66,7 +66,7 @@ def test_a_page_that_only_shows_things_has_no_control_that_changes_something_and
         seen |= page.controls()
         if state == "RUNNING":
             worker.request("PUT", "/connectors/lines/stop")
-            worker.wait_for("lines", "STOPPED")
+            eventually(lambda: worker.status("lines")["connector"]["state"] == "STOPPED", "stop", SECONDS)
     assert seen <= READING, "controls that change something"
     assert {"search-connectors", "log-level", "read-offsets"} <= seen
     page.picture("read-only")

@@ -17,7 +17,7 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
 
 #: A snapshot is shown when it takes longer than five seconds: a transform slows it.
-ROWS = 200_000
+ROWS = 100_000
 SLOW = {"transforms": "slow", "transforms.slow.type": "org.apache.kafka.connect.transforms.Flatten$Value"}
 
 
@@ -126,7 +126,7 @@ def test_a_mongodb_source_shows_its_snapshot_its_oplog_and_its_position(browser:
     page = Page(browser, worker.url)
     try:
         see_snapshot(page, name, f"{tag}.goods")
-        eventually(lambda: detail(worker, name)["verdict"] in ("streaming", "idle"), "end of the snapshot", 180)
+        eventually(lambda: detail(worker, name)["verdict"] in ("streaming", "idle"), "end of the snapshot", 400)
         goods.update_one({"_id": 1}, {"$set": {"name": "other"}})
         see_facts(page, name, "Last entry of the server's log", *(["Log that the server has"] if mongo.is_real else []))
         tab = open_stopped(page, worker, name)
