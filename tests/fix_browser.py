@@ -148,7 +148,8 @@ class Page:
         for violation in result["violations"]:
             yield f"{what}: {violation['id']}: {[node['target'] for node in violation['nodes']][:3]}"
         if self.tab.evaluate("document.documentElement.scrollWidth") > self.width:
-            beyond = "found => found.filter(each => each.getBoundingClientRect().right > innerWidth).map(each => each.outerHTML.slice(0, 120))"
+            is_beyond = "each.getBoundingClientRect().right > document.documentElement.clientWidth"
+            beyond = f"found => found.filter(each => {is_beyond}).map(each => each.outerHTML.slice(0, 120))"
             yield f"{what}: wider than {self.width}: {self.tab.eval_on_selector_all('main *, dialog *', beyond)[:5]}"
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ export function Lake({ name, detail }) {
     ]} />`}
     ${mayChange() && html`<div class="tools">${buttons('')}</div>`}
     <${Verification} verification=${verification} />
-    ${tables.length > 0 && html`<${Scrolled} label="Tables"><table>
+    ${tables.length > 0 && html`<${Scrolled} label="Figures of each table"><table class="figures">
       <thead><tr><th scope="col">Table</th><th scope="col">Applied</th><th scope="col">By operation</th><th scope="col">Behind</th>
         <th scope="col">Has everything until</th><th scope="col">Last commit</th><th scope="col">Commits</th><th scope="col">Files</th>
         <th scope="col">Size</th><th scope="col">Rejected</th><th scope="col">Schema changes</th>
