@@ -73,7 +73,7 @@ function Commits({ tables }) {
   if (!found.length) return null;
   return html`<details><summary>Last commits</summary><${Scrolled} label="Last commits"><table>
     <thead><tr><th scope="col">When</th><th scope="col">Table</th><th scope="col">Records</th><th scope="col">Took</th></tr></thead>
-    <tbody>${found.slice(0, SHOWN_COMMITS).map((each) => html`<tr key=${`${each.table} ${each.at}`}><td>${date(each.at)}</td><th scope="row">${each.table}</th>
+    <tbody>${found.slice(0, SHOWN_COMMITS).map((each) => html`<tr key=${`${each.table} ${each.at}`}><td class="word">${date(each.at)}</td><th scope="row">${each.table}</th>
       <td>${number(each.records)}${each.commits > 1 ? html`<small>in ${number(each.commits)} commits</small>` : ''}</td><td>${time(each.seconds)}</td></tr>`)}</tbody>
   </table></${Scrolled}></details>`;
 }
@@ -82,6 +82,6 @@ function Rejected({ records }) {
   if (!records.length) return null;
   return html`<details open><summary>Last rejected records: ${records.length}</summary><${Scrolled} label="Rejected records"><table>
     <thead><tr><th scope="col">When</th><th scope="col">Table</th><th scope="col">Where from</th><th scope="col">Reason</th></tr></thead>
-    <tbody>${records.map((each) => html`<tr key=${each.place}><td>${date(each.at / 1000)}</td><td>${each.table || '–'}</td><th scope="row">${each.place}</th>
+    <tbody>${records.map((each) => html`<tr key=${each.place}><td class="word">${date(each.at / 1000)}</td><td class="word">${each.table || '–'}</td><th scope="row">${each.place}</th>
       <td>${each.message || each.reason}</td></tr>`)}</tbody></table></${Scrolled}></details>`;
 }

@@ -76,7 +76,7 @@ function Skipped({ records }) {
   if (!records.length) return null;
   return html`<details open><summary>Last records left out: ${records.length}</summary><${Scrolled} label="Records left out"><table>
     <thead><tr><th scope="col">When</th><th scope="col">Where from</th><th scope="col">Stage</th><th scope="col">Error</th><th scope="col">What became of it</th></tr></thead>
-    <tbody>${records.map((each, at) => html`<tr key=${at}><td>${date(each.at / 1000)}</td><th scope="row">${each.place}</th>
+    <tbody>${records.map((each, at) => html`<tr key=${at}><td class="word">${date(each.at / 1000)}</td><th scope="row">${each.place}</th>
       <td class="word">${each.stage.toLowerCase().replace(/_/g, ' ')}</td><td>${each.message ? `${each.message} ` : ''}<span class="word">${each.error.split('.').pop()}</span></td>
       <td>${each.letter ? `dead letter in ${each.letter}` : 'skipped'}</td></tr>`)}</tbody></table></${Scrolled}>
     ${!records.some((each) => each.message) && html`<p class="muted">What is wrong with a record may name its values. To see it, set the worker's property <code>rest.ui.records=true</code>.</p>`}</details>`;

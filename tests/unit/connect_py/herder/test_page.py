@@ -1,7 +1,6 @@
 """What the page of the worker is answered: from memory, within a budget, without secrets."""
 
 import gzip
-import os
 import time
 from dataclasses import replace
 
@@ -274,15 +273,15 @@ def test_a_hundred_connectors_take_at_most_60_kb_and_few_ms_and_ask_nobody(site)
     for number in range(100):
         is_broken = number % 10 == 0
         site.add(f"connector-{number:03}", task="FAILED" if is_broken else "RUNNING", trace=TRACE * 3 if is_broken else None)
-    spent = []
-    for turn in range(1, 31):
+    budget, spent = 0.005, []
+    # the best of several: what shares the cores costs time that is not the page's
+    while len(spent) < 30 or (min(spent) > budget and len(spent) < 200):
+        turn = len(spent) + 1
         for number in range(100):
             site.report(f"connector-{number:03}", turn * number * 37, behind_ms=turn * number)
         site.later()
-        before = time.thread_time()
+        before = time.process_time()
         body = gzip.compress(orjson.dumps(site.page.state(None)), 1)
-        spent.append(time.thread_time() - before)
+        spent.append(time.process_time() - before)
         assert len(body) <= 60_000
-    # the best of thirty; 3 to 4 ms on the machine that wrote this, and twice the budget for one whose cores are all busy
-    budget = 0.005 if os.getloadavg()[0] < (os.cpu_count() or 1) else 0.010
     assert min(spent) <= budget, f"{min(spent) * 1000:.1f} ms"
