@@ -93,6 +93,8 @@ class Snapshot(TypedDict):
     state: Annotated[str, _one_of("RUNNING", "PAUSED", "COMPLETED")]
     rows: int
     estimated_rows: NotRequired[int]
+    paused_reason: NotRequired[Annotated[str, Field(description="Why nothing is read for now")]]
+    paused_seconds: NotRequired[int]
     tables: list[SnapshotTable]
 
 

@@ -8,13 +8,15 @@ what is reported.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from connect_py.api import MetricGroup, TopicPartition
+from connect_py.api import MetricGroup, MetricValue, TopicPartition
+from connect_py.api.task import NOTES_DOMAIN
 from spark_sink.tables.base import Extent
 from spark_sink.types.columns import quote
 
@@ -123,6 +125,9 @@ def _observed(observation: Observation | None) -> Mapping[str, Any]:
     return {}
 
 
+#: How many of the bad records a report shows, the last ones, and how many characters of what is said of each.
+_KEPT_REJECTED, _NOTE_LENGTH = 20, 400
+
 #: Observations of the log that are kept per partition with a backlog; beyond that its age is reported too high, never too low.
 _MAX_OBSERVATIONS = 600
 
@@ -209,6 +214,7 @@ class SinkFigures:
     _passed_over: int = 0
     _failures: int = 0
     _rejected: int = 0
+    _bad: deque[Mapping[str, MetricValue]] = field(default_factory=lambda: deque(maxlen=_KEPT_REJECTED))
     _seconds: float = 0.0
     _read_seconds: float = 0.0
     _tables: dict[str, _Table] = field(default_factory=dict)
@@ -318,11 +324,19 @@ class SinkFigures:
         known.maintained += 1
         known.maintenance_seconds += seconds
 
-    def rejected(self, records: int, table: str | None = None) -> None:
-        """Count bad records, of a table or before a table was found for them."""
-        self._rejected += records
+    def rejected(self, problems: Mapping[tuple[TopicPartition, int], str], table: str | None = None) -> None:
+        """Count bad records, of a table or before a table was found for them.
+
+        Args:
+            problems: why each is bad, by where it is.
+        """
+        self._rejected += len(problems)
         if table is not None:
-            self._of(table).rejected += records
+            self._of(table).rejected += len(problems)
+        for (partition, offset), why in list(problems.items())[-_KEPT_REJECTED:]:
+            place = f"topic {partition.topic}, partition {partition.partition}, offset {offset}"
+            about = {"table": table or "", "place": place, "reason": _reason(why), "message": why[:_NOTE_LENGTH]}
+            self._bad.append({"at": int(self.wall_clock() * 1000), **about})
 
     def failed(self) -> None:
         """Count a failed batch, which is tried again or fails the task."""
@@ -386,7 +400,18 @@ class SinkFigures:
                 MetricGroup("connect.py", "lakehouse-table", {**tags, "kind": kind}, {"schema-changes-total": changes})
                 for kind, changes in sorted(table.changes.items())
             ]
-        return found
+        notes = [MetricGroup(NOTES_DOMAIN, "rejected-record", {"number": str(number)}, about) for number, about in enumerate(self._bad)]
+        return found + notes
+
+
+#: How Spark's messages begin: with the condition's name.
+_CONDITION = re.compile(r"\[([A-Z0-9_.]+)\]")
+
+
+def _reason(why: str) -> str:
+    """Return why a record is bad, without the value that Spark's own messages name."""
+    found = _CONDITION.match(why)
+    return f"a value does not fit ({found[1]})" if found else re.split("['\"]", why)[0].strip(" :")[:_NOTE_LENGTH]
 
 
 def _values(table: _Table, lag_offsets: int, lag_ms: int) -> dict[str, float]:

@@ -25,6 +25,9 @@ from connect_py.api.record import (
 )
 from connect_py.errors import ConfigError
 
+#: The domain of groups that are for people who look at a connector: their texts change with every event, so /metrics leaves them out.
+NOTES_DOMAIN = "connect.py.notes"
+
 #: A number; a boolean, shown as 1 or 0; a text, shown as a label; or numbers by key (rows by table). None: not known now.
 MetricValue = int | float | bool | str | Mapping[str, int | float] | None
 

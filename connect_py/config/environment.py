@@ -104,6 +104,26 @@ def worker_properties(environ: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
+#: Property → the variables that give it where no variable of its own does.
+_DERIVED = {
+    "rest.advertised.host.name": ("HOST_NAME",),
+    "listeners": ("REST_PORT", "CONNECT_REST_PORT", "REST_HOST_NAME", "CONNECT_REST_HOST_NAME"),
+    "metrics.listeners": ("ENABLE_JMX_EXPORTER",),
+    "plugin.path": ("KAFKA_CONNECT_PLUGINS_DIR",),
+}
+
+
+def variables_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return which variable has set a property of `worker_properties`; properties with the image's defaults are not there."""
+    found = {key: next((name for name in names if environ.get(name)), "") for key, names in _DERIVED.items()}
+    found["bootstrap.servers"] = next((name for name, value in environ.items() if name.endswith("PORT_9092_TCP") and value), "")
+    found |= {property_name(name): name for name in environ if name.startswith(_PREFIX) and not name.startswith(_NO_PROPERTIES)}
+    found |= {key: name for name, (key, _) in _NAMED.items() if environ.get(name)}
+    if environ.get("ADVERTISED_HOST_NAME"):
+        found["rest.advertised.host.name"] = "ADVERTISED_HOST_NAME"
+    return {key: name for key, name in found.items() if name}
+
+
 #: Variables of the Debezium image that have no effect, and why.
 _NO_EFFECT = {
     "ENABLE_DEBEZIUM_KC_REST_EXTENSION": "Debezium's REST extension (/debezium/…) is a Java class, and this worker loads none. To check a "

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance
 from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case, parse_value, valid_partitions, valid_replicas
@@ -269,6 +269,9 @@ class WorkerConfig:
 
     Attributes:
         raw: all properties as given; stores, clients and tasks read theirs from here.
+        origins: where a property's value is from, for people: `file` and its path, or `environment` and the variable. What is not there has
+            a default.
+        defaults: by name, as text, of the properties that this mode has and that were not given; None: no value.
     """
 
     raw: Mapping[str, str]
@@ -289,6 +292,8 @@ class WorkerConfig:
     conflict_wait_seconds: float = CONFLICT_WAIT_MS / 1000
     facts_seconds: float = FACTS_INTERVAL_MS / 1000
     shows_records: bool = False
+    origins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    defaults: Mapping[str, str | None] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -324,6 +329,7 @@ class WorkerConfig:
             conflict_wait_seconds=values.get("rest.conflict.wait.ms", CONFLICT_WAIT_MS) / 1000,
             facts_seconds=values[FACTS_INTERVAL] / 1000,
             shows_records=values["rest.ui.records"],
+            defaults={name: None if key.default is None else str(key.default) for name, key in definition.keys.items() if name not in raw},
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

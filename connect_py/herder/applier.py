@@ -59,6 +59,7 @@ from connect_py.log import lines as line_logging
 from connect_py.log.recent import RecentLines
 from connect_py.log.redact import PROVIDED, readable, redactor, scrub, secret_values
 from connect_py.log.traces import trace_of
+from connect_py.log.verbose import PACKAGES, VerboseConnectors
 from connect_py.metrics.worker import WorkerMetrics
 from connect_py.plugins.registry import Plugins, kinds_of
 from connect_py.providers.resolver import Reloads, Resolver, with_variables_kept
@@ -125,6 +126,9 @@ def _levels_of_loggers() -> dict[str, int]:
 
 #: DistributedHerder's START_STOP_THREAD_POOL_SIZE.
 _POOL_SIZE = 8
+
+#: A process that is being launched misses what is sent to it, and is there after so long.
+_LAUNCH_SECONDS = 5.0
 
 #: Characters of a line of a task: its own events are bounded, and those of its children are not.
 _MAX_LINE = 200_000
@@ -209,6 +213,7 @@ class Applier:
         self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination, self._runs_elsewhere, assignment.traffic)
         self.notifications = Notifications()
         self.recent_lines = RecentLines()
+        self._verbose = VerboseConnectors()
         self.variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self.variables, self.thread, self._reload)
         self._leases: Leases | None = None
@@ -482,6 +487,33 @@ class Applier:
         else:
             log.warning("The log level %s for %s, asked for by another worker, is not known here and changes nothing", level, namespace)
 
+    def log_more(self, connector: str, seconds: float) -> None:
+        """Have a connector's tasks on this worker log DEBUG for so long, also those that begin meanwhile; 0 ends it. Any thread."""
+        self._verbose.begin(connector, seconds)
+
+        def send() -> None:
+            self._send_levels(connector)
+            for later in {_LAUNCH_SECONDS, seconds, seconds + _LAUNCH_SECONDS} if seconds > 0 else {_LAUNCH_SECONDS}:
+                self.thread.post_later(later, lambda: self._send_levels(connector))
+
+        self.thread.post(send, f"changing the log level of connector {connector}")
+
+    def logs_more_until(self, connector: str) -> float | None:
+        """Return until when `log_more` has an effect, seconds since 1970; None where it has none."""
+        return self._verbose.until(connector)
+
+    def _send_levels(self, connector: str) -> None:
+        for logger, level in self._verbose.levels(connector, self._packages_of(connector)).items():
+            self.tasks.tell(connector, {"type": "log_level", "logger": logger, "level": level})
+
+    def _packages_of(self, connector: str) -> frozenset[str]:
+        """Return the packages whose loggers a connector's tasks have: this project's, and the one that its plugin is in."""
+        config = self.configs.snapshot().connectors.get(connector, {})
+        try:
+            return PACKAGES | {self.plugins.connector(config.get(CONNECTOR_CLASS, "")).__module__.partition(".")[0]}
+        except ConnectError:
+            return PACKAGES
+
     def _on_topics_reset(self, connector: str) -> None:
         """Some worker has forgotten a connector's topics: tasks that run here report theirs again (called by the status store's reader)."""
         self.thread.post(lambda: self.tasks.forget_topics(connector), f"resetting the topics of connector {connector}")
@@ -519,6 +551,7 @@ class Applier:
             self.statuses.delete_topics(name)
         self.notifications.forget(name)
         self.recent_lines.forget(name)
+        self._verbose.begin(name, 0)
         self.metrics.forget(self.configs.snapshot().connectors)
         log.info("Connector %s is deleted", name)
         self._when_ended(ending, self.assignment.release)
@@ -569,7 +602,7 @@ class Applier:
             version, is_source = None, False
 
         def start(paused: bool) -> dict[str, Any]:
-            return start_message(
+            message = start_message(
                 self.worker,
                 self.plugins,
                 lambda: self._stored_offsets(name, config),
@@ -580,6 +613,9 @@ class Applier:
                 paused=paused,
                 offsets_by_pipe=self._offsets_by_pipe,
             )
+            if self._verbose.until(name) is not None:
+                message["log_levels"] |= self._verbose.levels(name, self._packages_of(name))
+            return message
 
         try:
             policy = RestartPolicy.of(self.worker.raw, config)

@@ -149,6 +149,10 @@ class Page(Protocol):
         """
         ...
 
+    def log_more(self, name: str, seconds: int) -> None:
+        """Have a connector's tasks, on whichever worker, log DEBUG for so long; 0 ends it. Raises NotFoundError."""
+        ...
+
     def config(self, name: str) -> Mapping[str, str]:
         """Return a connector's configuration, secrets hidden whatever the worker's properties say. Raises NotFoundError."""
         ...

@@ -204,13 +204,17 @@ def _furthest(parts: Iterable[Mapping[str, Any] | None]) -> Mapping[str, Any] | 
     return found or None
 
 
+#: What only the worker that runs a task knows of it; an older worker does not tell all of it.
+_OF_TASK = ("here", "latest", "errors", "skipped", "events")
+
+
 def merged_connector(own: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return everything about a connector (`PageRequests.connector`), with the figures of the tasks that other workers run."""
     known = {task["task"]: task for other in others.values() for task in other["task_list"] if task["here"]}
     return {
         **merged_entry(own, {worker: other for worker, other in others.items() if other["here"]}),
         "task_list": [
-            {**task, **{name: known[task["task"]][name] for name in ("here", "latest", "errors")}}
+            {**task, **{name: known[task["task"]][name] for name in _OF_TASK if name in known[task["task"]]}}
             if not task["here"] and task["task"] in known
             else task
             for task in own["task_list"]
@@ -219,6 +223,8 @@ def merged_connector(own: Mapping[str, Any], others: Mapping[str, Mapping[str, A
         "snapshots": {number: shown for part in (*others.values(), own) for number, shown in part["snapshots"].items()},
         "sink": next((part["sink"] for part in (own, *others.values()) if part["sink"]), {}),
         "tables": [table for part in (own, *others.values()) for table in part["tables"]],
+        "rejected": [note for part in (own, *others.values()) for note in part.get("rejected", ())],
+        "debug_until": max((until for part in (own, *others.values()) if (until := part.get("debug_until")) is not None), default=None),
     }
 
 

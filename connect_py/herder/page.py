@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from connect_py import __version__
 from connect_py.api import ConfigType
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import ClusterConfig, Status
-from connect_py.api.task import MetricGroup
+from connect_py.api.task import NOTES_DOMAIN, MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConnectError, NotFoundError
@@ -34,6 +35,7 @@ from connect_py.herder.secret_values import hidden, restored, without_secrets
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor, scrub
 from connect_py.log.traces import cause_of, statement_of
+from connect_py.metrics.commits import TABLE_GROUP
 from connect_py.metrics.verdict import BEHIND_SECONDS, time_text
 from connect_py.metrics.worker import ConnectorFigures
 from connect_py.plugins.registry import kinds_of
@@ -172,7 +174,7 @@ class PageRequests:
         config, metrics = _config_of(snapshot, name), self._applier.metrics
         figures, own = metrics.figures().get(name), metrics.tasks(name)
         connector, tasks = self._applier.statuses.connector(name), self._applier.statuses.tasks(name)
-        groups = [group for task in own.values() for group in task.groups]
+        groups, events = [group for task in own.values() for group in task.groups], metrics.events(name)
         return {
             "name": name,
             **self._entry(snapshot, name, config, figures),
@@ -189,15 +191,30 @@ class PageRequests:
                     "restarts": status.restarts,
                     "latest": {series: _short(value) for series, value in own[number].latest.items()} if number in own else {},
                     "errors": _values(own[number].groups, "task-error-metrics") if number in own else {},
+                    "skipped": self._notes(own[number].groups, "skipped-record") if number in own else [],
+                    "events": [{**event, "why": line_logging.clean(event["why"])} for event in events.get(number, ())],
                 }
                 for number, status in sorted(tasks.items())
             ],
             "source": None if figures is None else figures.source,
             "snapshots": {str(number): shown for number, shown in metrics.snapshots(name).items()},
             "topics": list(self._applier.statuses.topics(name)) if self._applier.worker.topic_tracking else None,
+            "debug_until": self._applier.logs_more_until(name),
             "sink": _values(groups, "lakehouse-sink"),
-            "tables": _tables(groups),
+            "tables": _tables(groups, metrics.commits(name)),
+            "rejected": self._notes(groups, "rejected-record"),
         }
+
+    def _notes(self, groups: Iterable[MetricGroup], kind: str) -> list[Mapping[str, Any]]:
+        """Return what tasks note of single records, the last one first; a message may hold values, which only ``rest.ui.records`` shows."""
+        shows = self._applier.worker.shows_records
+        found = [
+            {name: line_logging.clean(value) if isinstance(value, str) else value for name, value in group.values.items()}
+            for group in groups
+            if (group.domain, group.type) == (NOTES_DOMAIN, kind)
+        ]
+        notes = [note if shows else {name: value for name, value in note.items() if name != "message"} for note in found]
+        return sorted(notes, key=lambda note: note["at"], reverse=True)
 
     def history(self, name: str, seconds: int) -> Mapping[str, Any]:
         """Return what the connector's tasks measured."""
@@ -220,13 +237,20 @@ class PageRequests:
             "next": ",".join(f"{worker}={number}" for worker, number in marks.items()),
         }
 
+    def log_more(self, name: str, seconds: int) -> None:
+        """Have a connector's tasks log DEBUG for a while. Raises NotFoundError."""
+        _config_of(self._applier.configs.snapshot(), name)
+        self._applier.log_more(name, seconds)
+        self._others.ask({worker: ["debug", name, seconds] for worker in self._others.ids()})
+
     # -- what other workers ask
 
     def answer(self, body: bytes) -> Any:
         """Tell another worker what only this one knows; None where it knows nothing. The question's signature has been checked.
 
         Questions and answers: ``["list"]``: the entries of connectors of which something runs here, by name; ``["connector", NAME]`` and
-        ``["history", NAME, SECONDS]``: what those methods return, without other workers; ``["log", NAME, NUMBER]``: the lines after it.
+        ``["history", NAME, SECONDS]``: what those methods return, without other workers; ``["log", NAME, NUMBER]``: the lines after it;
+        ``["debug", NAME, SECONDS]``: true, after `log_more`.
 
         Raises:
             BadRequestError: it is no question.
@@ -243,6 +267,9 @@ class PageRequests:
                     return self._own_history(name, seconds)
                 case ["log", str(name), int(number)]:
                     return self._applier.recent_lines.of(name, number)
+                case ["debug", str(name), int(seconds)]:
+                    self._applier.log_more(name, seconds)
+                    return True
         except NotFoundError:  # this worker has not read of it yet
             return None
         raise BadRequestError("This worker does not know the question; is it of an older version than the worker that asks?")
@@ -307,6 +334,7 @@ class PageRequests:
         """Return what this worker is, its properties, and the other workers of its group."""
         applier, assignment = self._applier, self._applier.assignment
         return {
+            "product_version": __version__,
             "version": VERSION,
             "worker": applier.worker_id,
             "cluster": applier.cluster_id,
@@ -318,8 +346,18 @@ class PageRequests:
             "began_ms": self._began_ms,
             "memory_bytes": _memory_bytes(),
             "workers": self._others.work(),
-            "properties": {name: scrub(value) for name, value in sorted(hidden(applier.worker.raw, None).items())},
+            "properties": self._properties(),
         }
+
+    def _properties(self) -> list[Mapping[str, Any]]:
+        """Return this worker's properties by name, each with where its value is from: `file` and `environment`, with the `place` there, or
+        `default`."""
+        worker = self._applier.worker
+        given = {name: scrub(value) for name, value in hidden(worker.raw, None).items()}
+        return [
+            {"name": name, "value": value, **dict(zip(("origin", "place"), worker.origins.get(name, ("default", "")), strict=True))}
+            for name, value in sorted({**worker.defaults, **given}.items())
+        ]
 
 
 def _read_marks(since: str) -> Callable[[str], int]:
@@ -448,15 +486,14 @@ def _values(groups: Iterable[MetricGroup], kind: str) -> dict[str, Any]:
     return {}
 
 
-def _tables(groups: Iterable[MetricGroup]) -> list[Mapping[str, Any]]:
-    """Return what a lakehouse sink reports of each table: its figures, ``operations`` and ``schema_changes``."""
+def _tables(groups: Iterable[MetricGroup], commits: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Mapping[str, Any]]:
+    """Return what a lakehouse sink reports of each table: its figures, ``operations``, ``schema_changes`` and its last ``commits``."""
     found: dict[str, dict[str, Any]] = {}
     for group in groups:
-        if group.type != "lakehouse-table":
+        if group.type != TABLE_GROUP:
             continue
-        table = found.setdefault(
-            group.tags.get("table", ""), {"table": group.tags.get("table", ""), "operations": {}, "schema_changes": {}}
-        )
+        name = group.tags.get("table", "")
+        table = found.setdefault(name, {"table": name, "operations": {}, "schema_changes": {}, "commits": commits.get(name, [])})
         if "op" in group.tags:
             table["operations"][group.tags["op"]] = group.values.get("records-applied-by-op-total")
         elif "kind" in group.tags:

@@ -277,14 +277,18 @@ class TaskHost:
         """Restart one task; it shows RESTARTING until it runs."""
         task_id = spec.connector, spec.task
         self._wanted[task_id] = spec
-        self._report(task_id, "RESTARTING", None, spec.version)
+        self._report(task_id, "RESTARTING", None, spec.version, "on request")
         self._reconcile(task_id)
 
     def forget_topics(self, connector: str) -> None:
         """Have the tasks of a connector report their topics again."""
+        self.tell(connector, {"type": "forget_topics"})
+
+    def tell(self, connector: str, message: Message) -> None:
+        """Send a message to the tasks of a connector that have a process."""
         for task_id, hosted in self._hosted.items():
             if task_id[0] == connector and hosted.process is not None:
-                hosted.process.send({"type": "forget_topics"})
+                hosted.process.send(message)
 
     def signal(self, connector: str, signal: Mapping[str, Any]) -> list[Future[str | None]]:
         """Hand a signal to every task of a connector that runs. A task that is started again before it says that the signal is done is
@@ -432,7 +436,7 @@ class TaskHost:
             return
         if isinstance(error, ConnectError) and not isinstance(error, ConfigError) and hosted.deaths < len(self._restart_delays):
             log.warning("Task %s-%d could not be started and is tried again: %s", *task_id, error)
-            self._back_off(task_id, hosted)
+            self._back_off(task_id, hosted, f"its process could not be started: {error}")
             return
         self._fail(task_id, hosted, f"The task's process could not be started: {error}\n")
 
@@ -515,7 +519,7 @@ class TaskHost:
             hosted.deaths = 0
         if hosted.deaths < len(self._restart_delays):
             log.warning("The process of task %s-%d died (%s); it is started again", *task_id, end.describe())
-            self._back_off(task_id, hosted)
+            self._back_off(task_id, hosted, f"its process died ({end.describe()})")
             return
         said = "\n".join(f"    {line}" for line in end.last_lines) or "    (nothing)"
         self._fail(
@@ -526,11 +530,11 @@ class TaskHost:
             f"log, then restart the task (POST /connectors/{task_id[0]}/tasks/{task_id[1]}/restart).\nIt last wrote:\n{said}\n",
         )
 
-    def _back_off(self, task_id: TaskId, hosted: _Hosted) -> None:
+    def _back_off(self, task_id: TaskId, hosted: _Hosted, why: str) -> None:
         hosted.phase = _Phase.BACKING_OFF
         delay = self._restart_delays[hosted.deaths]
         if self._is_sure():
-            self._report(task_id, "RESTARTING", None, hosted.spec.version)
+            self._report(task_id, "RESTARTING", None, hosted.spec.version, why)
         self._post_later(delay, lambda: self._launch_again(task_id, hosted, hosted.deaths + 1))
 
     def _launch_again(self, task_id: TaskId, hosted: _Hosted, deaths: int) -> None:
@@ -557,14 +561,14 @@ class TaskHost:
             self._post_later(_ENDING_SECONDS, lambda: self._restart_failed(task_id, hosted))
             return
         hosted.restarts.begun()
-        self._report(task_id, "RESTARTING", None, hosted.spec.version)
+        self._report(task_id, "RESTARTING", None, hosted.spec.version, "by task.restart.policy")
         self._launch(task_id, hosted.spec, hosted.restarts)
 
-    def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None) -> None:
+    def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None, why: str = "") -> None:
         hosted = self._hosted.get(task_id)
         if hosted is not None and hosted.is_abandoned:
             return
-        self._metrics.task_state(task_id, state)
+        self._metrics.task_state(task_id, state, headline(trace) if trace else why)
         restarts = hosted.restarts.report() if hosted is not None else None
         self._statuses.put_task(*task_id, replace(self._status(state, trace, version), restarts=restarts))
 

@@ -62,14 +62,15 @@ class TaskProgress:
                     self.waits_since = now
                 self.acknowledged.note((values.get("source-record-write-total") or 0) - active, now)
                 self.unacknowledged = active
-            elif group.tags.get("context") == "streaming":
+            # a connector may report a bean in parts: MySQL's adds what it alone has
+            elif group.tags.get("context") == "streaming" and "Connected" in values:
                 seen = values.get("TotalNumberOfEventsSeen")
                 if seen or self.events.value:
                     self.events.note(seen, now)
                 self.lag_ms = values.get("MilliSecondsBehindSource") or -1
                 self.connected.note(bool(values.get("Connected")), now)
                 self.was_connected = self.was_connected or self.connected.value
-            elif group.tags.get("context") == "snapshot":
+            elif group.tags.get("context") == "snapshot" and "SnapshotRunning" in values:
                 self.is_snapshotting = bool(values.get("SnapshotRunning"))
             elif (group.domain, group.type) == POSITION_GROUP and "position" in values:
                 self.position.note((values.get("segment"), values["position"]), now)
@@ -180,8 +181,8 @@ class SourceFactsStore:
     def shown(self, connector: str, judgement: Judgement, seen: Observed) -> dict[str, Any]:
         """Return a connector's state as JSON.
 
-        ``{"verdict", "reason", "unit", "head", "position", "distance", "facts_age_seconds", "facts_error", "facts"}``, the last one by
-        type and name; what is not known is None.
+        ``{"verdict", "reason", "unit", "head", "position", "distance", "facts_age_seconds", "facts_error", "facts", "segments"}``, facts by
+        type and name, and where each file of the log begins on the scale of `head`; what is not known is None.
         """
         facts = self._facts.get(connector) or _Facts()
         distance = None if seen.head is None or seen.position is None else max(0, seen.head - seen.position)
@@ -195,6 +196,7 @@ class SourceFactsStore:
             "facts_age_seconds": None if facts.taken is None else round(self._clock() - facts.taken, 1),
             "facts_error": facts.error or None,
             "facts": {group.type: dict(group.values) for group in facts.groups},
+            "segments": facts.segments,
         }
 
     def judged(

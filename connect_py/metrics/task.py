@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connect_py.api.task import MetricGroup, MetricValue
+from connect_py.api.task import NOTES_DOMAIN, MetricGroup, MetricValue
 from connect_py.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 _DEFAULT_WINDOW_MS = 30_000
 _DEFAULT_SAMPLES = 2
+
+#: How many of the records that were left out a report shows, the last ones, and how many characters of what is said of each.
+_KEPT_SKIPPED, _NOTE_LENGTH = 10, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ class ErrorMetrics:
         self.dead_letter_requests = 0
         self.dead_letter_failures = 0
         self._last = 0
+        self._skipped: deque[Mapping[str, MetricValue]] = deque(maxlen=_KEPT_SKIPPED)
 
     def error(self) -> None:
         """An operation failed for good."""
@@ -151,13 +155,29 @@ class ErrorMetrics:
         self.errors += 1
         self._last = int(time.time() * 1000)
 
+    def skip(self, stage: str, error: str, message: str, place: str, topic: str | None) -> None:
+        """A record is left out.
+
+        Args:
+            error: the name of its class; `message` may hold values of the record.
+            place: where the record is from, in words.
+            topic: where its dead letter is; None without one.
+        """
+        self.skipped += 1
+        about = {"stage": stage, "error": error, "message": message[:_NOTE_LENGTH], "place": place[:_NOTE_LENGTH], "letter": topic or ""}
+        self._skipped.append({"at": int(time.time() * 1000), **about})
+
     def retry(self) -> None:
         """An operation failed and is repeated."""
         self.failures += 1
         self.retries += 1
 
-    def group(self) -> MetricGroup:
-        """As it stands now."""
+    def groups(self) -> list[MetricGroup]:
+        """Return the figures as they are now, and the last records that were left out."""
+        notes = [MetricGroup(NOTES_DOMAIN, "skipped-record", {"number": str(number)}, about) for number, about in enumerate(self._skipped)]
+        return [self._figures(), *notes]
+
+    def _figures(self) -> MetricGroup:
         values = {
             "total-record-failures": self.failures,
             "total-record-errors": self.errors,
@@ -228,7 +248,7 @@ class TaskMetrics:
 
     def message(self) -> dict[str, Any]:
         """Return the report to the worker."""
-        groups = [self._common(), *self._own(), self.errors.group()]
+        groups = [self._common(), *self._own(), *self.errors.groups()]
         for source in self._sources:
             try:
                 groups += source()

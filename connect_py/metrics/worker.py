@@ -14,12 +14,14 @@ import math
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from connect_py.api.facts import POSITION_GROUP
-from connect_py.api.task import MetricGroup, MetricValue
+from connect_py.api.task import NOTES_DOMAIN, MetricGroup, MetricValue
+from connect_py.metrics.commits import TABLE_GROUP, TableCommits
 from connect_py.metrics.facts import SourceFactsStore, TaskProgress
 from connect_py.metrics.history import SINK_SERIES, SOURCE_SERIES, TaskHistory, TaskMeter, is_sink
 from connect_py.metrics.verdict import Judgement, Observed
@@ -29,9 +31,13 @@ from connect_py.metrics.verdict import Judgement, Observed
 GROUP = ("connect.py", "snapshot-progress")
 
 
-def snapshot_of(groups: Iterable[MetricGroup]) -> dict[str, Any] | None:
-    """``{"state", "rows", "estimated_rows", "tables": [{"table", "state", "rows", "estimated_rows", "rows_per_second", "seconds_left"}]}``;
-    None when no snapshot is reported. What is not known is left out."""
+#: The group by which a task says why its snapshot is paused (`reason`), and for how long (`seconds`).
+PAUSE_GROUP = (NOTES_DOMAIN, "snapshot-pause")
+
+
+def snapshot_of(groups: Sequence[MetricGroup]) -> dict[str, Any] | None:
+    """``{"state", "rows", "estimated_rows", "paused_reason", "paused_seconds", "tables": [{"table", "state", "rows", "estimated_rows",
+    "rows_per_second", "seconds_left"}]}``; None when no snapshot is reported. What is not known is left out."""
     found = next((group for group in groups if (group.domain, group.type) == GROUP), None)
     if found is None:
         return None
@@ -41,6 +47,9 @@ def snapshot_of(groups: Iterable[MetricGroup]) -> dict[str, Any] | None:
     if estimates.keys() == rows.keys():
         shown["estimated_rows"] = sum(estimates.values())
     shown["tables"] = [_table(found, name, rows[name]) for name in rows]
+    pause = next((group.values for group in groups if (group.domain, group.type) == PAUSE_GROUP), None)
+    if state == "PAUSED" and pause is not None:
+        shown |= {"paused_reason": pause["reason"], "paused_seconds": pause["seconds"]}
     return shown
 
 
@@ -71,6 +80,9 @@ TaskId = tuple[str, int]
 
 #: What a source says of its log is looked at every 10 s by default: a value stands for the slots of a history since the last look.
 _FACTS_REACH = 8
+
+#: How many states of a task are remembered.
+_KEPT_EVENTS = 20
 
 #: A history that nobody has written to for this long is of a task that is gone: as long as its longest ring.
 _HISTORY_SECONDS = 86_400.0
@@ -180,6 +192,8 @@ class WorkerMetrics:
         self._connector_starts, self._task_starts = _Starts(), _Starts()
         self._facts = SourceFactsStore()
         self._histories: dict[TaskId, TaskHistory] = {}
+        self._events: dict[TaskId, deque[Mapping[str, Any]]] = {}
+        self._commits: dict[TaskId, TableCommits] = {}
 
     # -- connectors
 
@@ -206,10 +220,11 @@ class WorkerMetrics:
             status = self._tasks[task].status if task in self._tasks else "unassigned"
             self._tasks[task] = _Task(status, pid)
 
-    def task_state(self, task: TaskId, state: str) -> None:
+    def task_state(self, task: TaskId, state: str, why: str = "") -> None:
         """A task is in a state. The first RUNNING or PAUSED of a process is its successful start, a FAILED before it a failed one."""
         with self._lock:
             known = self._tasks.setdefault(task, _Task())
+            self._events.setdefault(task, deque(maxlen=_KEPT_EVENTS)).append({"at": time.time(), "state": state, "why": why})
             known.status = state.lower()
             if known.status in ("running", "paused", "failed") and not known.has_started:
                 known.has_started = True
@@ -232,6 +247,8 @@ class WorkerMetrics:
             known.groups = [group for group in groups if (group.domain, group.type) != POSITION_GROUP]
             known.latest = known.meter.measure(groups, _process(known.pid), now)
             self._history(task, SINK_SERIES if is_sink(groups) else SOURCE_SERIES).note(time.time(), known.latest)
+            if any(group.type == TABLE_GROUP for group in groups):
+                self._commits.setdefault(task, TableCommits()).note(groups)
 
     def _history(self, task: TaskId, names: Sequence[str]) -> TaskHistory:
         found = self._histories.get(task)
@@ -316,6 +333,18 @@ class WorkerMetrics:
             found = {number: task for (name, number), task in sorted(self._tasks.items()) if name == connector}
         return {number: TaskFigures(task.status, task.latest, task.groups, _process(task.pid)) for number, task in found.items()}
 
+    def events(self, connector: str) -> dict[int, list[Mapping[str, Any]]]:
+        """Return the last states of each task of a connector on this worker, the oldest first: ``at`` (seconds since 1970), ``state``, and
+        ``why`` in a line or empty."""
+        with self._lock:
+            return {number: list(events) for (name, number), events in sorted(self._events.items()) if name == connector}
+
+    def commits(self, connector: str) -> dict[str, list[Mapping[str, float]]]:
+        """Return the last commits of each table that a sink's tasks write (`TableCommits`)."""
+        with self._lock:
+            found = [commits for (name, _), commits in self._commits.items() if name == connector]
+            return {table: shown for commits in found for table, shown in commits.shown().items()}
+
     def history(self, connector: str, seconds: int) -> dict[int, dict[str, Any]]:
         """Return the series of each task of a connector, `TaskHistory.points`, also of one that does not run now."""
         now = time.time()
@@ -330,6 +359,8 @@ class WorkerMetrics:
         names = frozenset(known)
         with self._lock:
             self._histories = {task: history for task, history in self._histories.items() if task[0] in names}
+            self._events = {task: events for task, events in self._events.items() if task[0] in names}
+            self._commits = {task: commits for task, commits in self._commits.items() if task[0] in names}
 
     def groups(self, kinds: Mapping[str, ConnectorKind], version: str, worker_id: str) -> list[MetricGroup]:
         """Everything, as it stands now.
@@ -392,7 +423,8 @@ def _of_connector(name: str, status: str, kind: ConnectorKind | None, tasks: Seq
 
 def _of_task(task_id: TaskId, task: _Task) -> list[MetricGroup]:
     tags = {"connector": task_id[0], "task": str(task_id[1])}
-    groups = [MetricGroup(_DOMAIN, "connector-task-metrics", tags, {"status": task.status}), *task.groups]
+    shown = [group for group in task.groups if group.domain != NOTES_DOMAIN]
+    groups = [MetricGroup(_DOMAIN, "connector-task-metrics", tags, {"status": task.status}), *shown]
     process = _process(task.pid)
     if process:
         groups.append(MetricGroup("connect.py", "task-process", tags, process))

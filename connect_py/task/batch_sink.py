@@ -14,9 +14,10 @@ from typing import Any, Protocol
 from connect_py.api import BadRecord, BatchSinkTask, RecordConversion, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
+from connect_py.log.traces import java_name
 from connect_py.metrics.task import ErrorMetrics, SinkMetrics
 from connect_py.task.control import Report, TaskControl, take_signals
-from connect_py.task.failed_records import SinkErrorReporter
+from connect_py.task.failed_records import SinkErrorReporter, place_of
 
 log = logging.getLogger(__name__)
 
@@ -85,21 +86,23 @@ class SinkContext:
     def reject(self, records: Sequence[BadRecord]) -> None:
         """Report each as a sink's record that its converter refused, and wait for the dead letters."""
         for record in records:
+            whole = (
+                record.topic,
+                record.partition,
+                record.offset,
+                record.timestamp,
+                "CreateTime",
+                record.key,
+                record.value,
+                record.headers,
+            )
+            consumed = ConsumedRecord(*whole)
             if self._error_metrics is not None:
                 self._error_metrics.error()
-                self._error_metrics.skipped += 1
+                topic = None if self._errors is None else self._errors.topic
+                self._error_metrics.skip("VALUE_CONVERTER", java_name(record.error), str(record.error), place_of(consumed), topic)
             if self._errors is not None:
-                whole = (
-                    record.topic,
-                    record.partition,
-                    record.offset,
-                    record.timestamp,
-                    "CreateTime",
-                    record.key,
-                    record.value,
-                    record.headers,
-                )
-                self._errors.record = ConsumedRecord(*whole)
+                self._errors.record = consumed
                 self._errors.report("VALUE_CONVERTER", self._value_converter(), record.error)
         if self._errors is not None:
             self._errors.flush(time.monotonic() + _DEAD_LETTER_SECONDS)
@@ -203,6 +206,7 @@ class BatchSinkTaskLoop:
             )
             return
         self._metrics.commit(time.monotonic() - began, succeeded=True)
+        log.debug("Committed the offsets of %d partitions in %.0f ms", len(self._uncommitted), (time.monotonic() - began) * 1000)
         self._uncommitted.clear()
 
     def _count(self, reached: Mapping[TopicPartition, int], seconds: float) -> None:
@@ -214,6 +218,7 @@ class BatchSinkTaskLoop:
         self._positions.update(reached)
         self._metrics.read(records)
         self._metrics.put(records, seconds)
+        log.debug("The sink took %d records in %.0f ms", records, seconds * 1000)
 
     def _report_topics(self, reached: Mapping[TopicPartition, int]) -> None:
         if self._control.take_forget_topics():

@@ -201,6 +201,7 @@ class TransactionCommitter:
             self._commit_took = time.monotonic() - self._began
             self._metrics.commit(self._commit_took, succeeded=True)
             self._metrics.transaction(self._rows_running)
+            log.debug("Committed a transaction of %d records in %.0f ms", self._rows_running, self._commit_took * 1000)
             self._committed()
 
     def finish(self, deadline: float, *, failed: bool = False) -> bool:

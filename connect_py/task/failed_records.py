@@ -42,6 +42,7 @@ from connect_py.data.values import to_text as header_text
 from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.kafka.producer import RECORD_TOO_LARGE
+from connect_py.log.traces import java_name
 from connect_py.metrics.task import ErrorMetrics
 from connect_py.task.control import TaskStopped
 from connect_py.task.dead_letters import (
@@ -64,6 +65,11 @@ _FIRST_DELAY_SECONDS = 0.3
 
 class ErrorReports(Protocol):
     """What failed records are reported to: `SinkErrorReporter`, `SourceErrorReporter`."""
+
+    @property
+    def topic(self) -> str | None:
+        """The dead letter queue, None when the connector has none."""
+        ...
 
     def report(self, stage: str, class_name: str, error: Exception) -> None: ...
     def place(self) -> str: ...
@@ -136,7 +142,8 @@ class Tolerance:
                 FatalTaskError("Tolerance exceeded in error handler"),
                 f"Stage {stage}, class {what}{where}. No offset beyond it is committed; errors.tolerance=all would skip the record.",
             ) from error
-        self._metrics.skipped += 1
+        place, topic = ("", None) if self._reports is None else (self._reports.place(), self._reports.topic)
+        self._metrics.skip(stage, java_name(error), str(error), place, topic)
 
     def _repeat(self, operation: Callable[[], T]) -> T:
         deadline = None
@@ -169,12 +176,11 @@ class SourceErrorReporter:
 
     Attributes:
         record: what is under way; set before its transformation.
-        topic: the dead letter queue, None when the connector has none.
     """
 
     def __init__(self, connector: str, task: int, config: Mapping[str, str], metrics: ErrorMetrics | None = None) -> None:
         self.record: SourceRecord | None = None
-        self.topic = dead_letter_topic(config)
+        self._topic = dead_letter_topic(config)
         self._connector = connector
         self._task = task
         self._metrics = metrics or ErrorMetrics()
@@ -183,6 +189,11 @@ class SourceErrorReporter:
         self._json = JsonConverter()
         self._json.configure({"replace.null.with.default": "false"})  # a letter shows what there was
         self._last: tuple[str, str, Exception] | None = None
+
+    @property
+    def topic(self) -> str | None:
+        """The dead letter queue, None when the connector has none."""
+        return self._topic
 
     def report(self, stage: str, class_name: str, error: Exception) -> None:
         """Log the failure of `record`, and remember it for the letter."""
@@ -355,6 +366,11 @@ class SinkErrorReporter:
         """Whether failed records go anywhere."""
         return self._log.is_enabled or self._queue is not None
 
+    @property
+    def topic(self) -> str | None:
+        """The dead letter queue, None when the connector has none."""
+        return None if self._queue is None else self._queue.topic
+
     def report(self, stage: str, class_name: str, error: Exception) -> None:
         """Report the failure of `record`. Raises FatalTaskError when the dead letter queue cannot take it."""
         record = self.record
@@ -371,13 +387,17 @@ class SinkErrorReporter:
 
     def place(self) -> str:
         """Return where the record under way is from, in words."""
-        record = self.record
-        return f"topic {record.topic}, partition {record.partition}, offset {record.offset}" if record is not None else "no record"
+        return place_of(self.record) if self.record is not None else "no record"
 
     def flush(self, deadline: float) -> None:
         """Wait for the dead letters. Raises FatalTaskError."""
         if self._queue is not None:
             self._queue.flush(deadline)
+
+
+def place_of(record: ConsumedRecord) -> str:
+    """Return where a record is from, in words."""
+    return f"topic {record.topic}, partition {record.partition}, offset {record.offset}"
 
 
 def _shown_consumed(record: ConsumedRecord | None) -> str:

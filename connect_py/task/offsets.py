@@ -196,6 +196,7 @@ class OffsetCommitter:
             if self._failing_since is not None:
                 log.info("Offsets are committed again, after %.0f s", self._clock() - self._failing_since)
                 self._failing_since = None
+            log.debug("Committed the offsets of %d partitions in %.0f ms", len(batch), (self._clock() - self._began) * 1000)
             self._written += batch.values()
             return
         self._failing_since = self._failing_since or self._clock()

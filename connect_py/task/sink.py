@@ -215,7 +215,9 @@ class SinkTaskLoop:
             ) from error
         if self._retries:
             log.info("The sink takes records again.")
-        self._metrics.put(len(self._batch), time.monotonic() - began)
+        took = time.monotonic() - began
+        self._metrics.put(len(self._batch), took)
+        log.debug("The sink took %d records in %.0f ms", len(self._batch), took * 1000)
         self._offsets.take(self._reached)
         self._forget_batch()
 

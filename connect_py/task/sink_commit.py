@@ -241,6 +241,7 @@ class SinkCommits:
         began, self._under_way = self._under_way[0] if self._under_way else time.monotonic(), None
         self._metrics.commit(time.monotonic() - began, succeeded=problem is None)
         if problem is None:
+            log.debug("Committed the offsets of %d partitions in %.0f ms", len(due), (time.monotonic() - began) * 1000)
             self.offsets.committed(due)
 
     def _failed_for_good(self, error: Exception) -> None:

@@ -179,7 +179,10 @@ class SourceTaskLoop:
             log.info("The source can be read again.")
             self._retry_delay = 0.0
         if batch is not None:
-            self._metrics.polled(len(batch.rows if isinstance(batch, EncodedBatch) else batch), self._clock() - began)
+            records, took = len(batch.rows if isinstance(batch, EncodedBatch) else batch), self._clock() - began
+            self._metrics.polled(records, took)
+            if records:  # an empty batch has a position only
+                log.debug("Read %d records in %.0f ms", records, took * 1000)
         return batch
 
     def _serve(self) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_py.api import MetricGroup, MetricValue
+from connect_py.api.task import NOTES_DOMAIN
 
 #: A snapshot is worth telling of when it has lasted so long, and afterwards when it lasted so long.
 SHOWN_AFTER_SECONDS, LONG_SECONDS = 5.0, 30.0
@@ -51,6 +52,7 @@ class SnapshotRates:
         self._began: float | None = None
         self._ended: float | None = None
         self._paused: float | None = None
+        self._reason = ""
 
     def begin(self, estimates: Mapping[str, int | None], done: Mapping[str, int], ended: Collection[str]) -> None:
         """Start a snapshot.
@@ -70,9 +72,9 @@ class SnapshotRates:
         known = self._tables.setdefault(table, _Table(None))
         known.estimate = rows
 
-    def paused(self) -> None:
-        """Note that nothing is read for now."""
-        self._paused = self._clock()
+    def paused(self, reason: str = "") -> None:
+        """Note that nothing is read for now, and why."""
+        self._paused, self._reason = self._clock(), reason
 
     def resumed(self) -> None:
         """Note that reading continues. The pause is taken out of all times, as if everything had begun later."""
@@ -103,17 +105,19 @@ class SnapshotRates:
         return {name: max(table.estimate, table.rows) for name, table in self._tables.items() if table.estimate is not None}
 
     def end(self) -> None:
-        """Note that the snapshot has ended, whether it was completed or not."""
+        """Note that the snapshot has ended, whether it was completed or not. One that was paused is paused no more."""
+        self.resumed()
         if self._ended is None:
             self._ended = self._clock()
 
     def groups(self) -> list[MetricGroup]:
-        """Return one group, or none."""
+        """Return the progress, and why it is paused; nothing where it is of no interest."""
         now = self._clock() if self._paused is None else self._paused
         if self._began is None:
             return []
         lasted = (self._ended or now) - self._began
-        if lasted < (SHOWN_AFTER_SECONDS if self._ended is None else LONG_SECONDS) or (self._ended or now) < now - SHOWN_FOR_SECONDS:
+        is_short = lasted < (SHOWN_AFTER_SECONDS if self._ended is None else LONG_SECONDS) and self._paused is None
+        if is_short or (self._ended or now) < now - SHOWN_FOR_SECONDS:
             return []
         tables = self._tables
         values: dict[str, MetricValue] = {
@@ -125,7 +129,11 @@ class SnapshotRates:
             "seconds-left": {name: left for name, table in tables.items() if (left := _seconds_left(table, now)) is not None},
             "done": {name: int(table.ended is not None) for name, table in tables.items()},
         }
-        return [MetricGroup("connect.py", "snapshot-progress", {}, values)]
+        found = [MetricGroup("connect.py", "snapshot-progress", {}, values)]
+        if self._paused is not None:
+            pause: dict[str, MetricValue] = {"reason": self._reason, "seconds": int(self._clock() - self._paused)}
+            found.append(MetricGroup(NOTES_DOMAIN, "snapshot-pause", {}, pause))
+        return found
 
 
 def _seconds_left(table: _Table, now: float) -> int | None:
@@ -227,11 +235,11 @@ class SnapshotMetrics(_Events):
         """Note about how many rows a table has; None where nothing is known."""
         self._rates.estimated(table, rows)
 
-    def paused(self) -> None:
-        """Note that no chunk of an incremental snapshot is read for now."""
+    def paused(self, reason: str = "") -> None:
+        """Note that no chunk of an incremental snapshot is read for now, and why."""
         if self._state == "running":
             self._state, self._pause_began = "paused", self._clock()
-            self._rates.paused()
+            self._rates.paused(reason)
 
     def resumed(self) -> None:
         """Note that chunks are read again."""
@@ -252,6 +260,7 @@ class SnapshotMetrics(_Events):
 
     def end(self, state: str) -> None:
         """Note that the snapshot is `completed` or `aborted`."""
+        self.resumed()
         self._state, self._ended = state, self._clock()
         self._rates.end()
         if state == "completed":

@@ -52,6 +52,9 @@ SITE = files("rest_api").joinpath("site")
 #: By the ending of a name, what a machine's own list may lack or call otherwise.
 _TYPES = {"js": "text/javascript", "woff2": "font/woff2", "properties": "text/plain", "toml": "text/plain", "yml": "text/plain"}
 
+#: For how long more may be logged by one request: a log that nobody reads fills a disk.
+_MAX_DEBUG_SECONDS = 3600
+
 #: Below this a gzip form saves nothing.
 _MIN_GZIP_BYTES = 512
 
@@ -157,6 +160,12 @@ def page_routes(herder: Herder, mode: str, checks: Threads, site: Traversable) -
     @router.get("/api/connectors/{connector}/log")
     def log(request: Request, connector: Connector, since: Annotated[str, Query()] = "0") -> Response:
         return _packed(request, herder.page().log(connector, since))
+
+    @router.put("/api/connectors/{connector}/debug")
+    def debug(connector: Connector, seconds: Annotated[int, Query(ge=0, le=_MAX_DEBUG_SECONDS)] = 600) -> Response:
+        _require_full(mode, "Nothing was changed.")
+        herder.page().log_more(connector, seconds)
+        return Response(status_code=204)
 
     @router.get("/api/connectors/{connector}/config")
     def config(connector: Connector) -> Response:

@@ -15,7 +15,7 @@ const ACTIONS = {
 
 const ASKS = {
   stop: 'Its tasks end and free what they hold. A database keeps its log for the connector until it runs again or is deleted.',
-  delete: 'The connector and its configuration are removed. Its offsets, its topics and what it made in its database stay.',
+  delete: 'Configurations are removed. Offsets, topics and what was made in databases stay.',
 };
 
 /** Does something to each of these connectors, one after the other. */
@@ -60,11 +60,12 @@ export function Buttons({ names, actions, isSmall, onDone }) {
     if (onDone) onDone(action, isDone);
   };
   return html`<span class="buttons">
-    ${actions.map((action) => html`<button key=${action} type="button" disabled=${busy !== '' || !names.length}
+    ${actions.map((action) => html`<button key=${action} type="button" data-control="${names.length > 1 ? 'several' : 'one'}-${action}" disabled=${busy !== '' || !names.length}
       class="${isSmall ? 'small' : ''} ${action === 'restart_failed' ? 'primary' : ''} ${action === 'delete' ? 'danger' : ''}"
       aria-label="${ACTIONS[action][0]} ${about}" onClick=${() => (ASKS[action] ? setAsked(action) : run(action))}>
       ${busy === action ? '…' : ACTIONS[action][0]}</button>`)}
     ${asked && html`<${Confirm} title="${ACTIONS[asked][0]} ${about}?" text=${ASKS[asked]} verb=${ACTIONS[asked][0]}
-      typed=${asked === 'delete' ? names[0] : ''} onClose=${() => setAsked('')} onYes=${() => run(asked)} />`}
+      typed=${asked === 'delete' ? about : ''} onClose=${() => setAsked('')} onYes=${() => run(asked)}>
+      ${names.length > 1 && html`<p>${names.join(', ')}</p>`}</${Confirm}>`}
   </span>`;
 }

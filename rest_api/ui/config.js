@@ -38,7 +38,7 @@ export function Config({ name }) {
     }} />`;
   }
   return html`<section aria-label="Configuration">
-    ${mayChange() && html`<div class="tools"><button type="button" class="primary" onClick=${() => setEdits(true)}>Edit configuration</button>
+    ${mayChange() && html`<div class="tools"><button type="button" class="primary" data-control="edit-configuration" onClick=${() => setEdits(true)}>Edit configuration</button>
       <span class="muted">Secrets are shown as <code>[hidden]</code>; left so, they keep their values.</span></div>`}
     <div class="two">
       <div>${grouped(found).map(([group, rows]) => html`<section key=${group} aria-label=${group}><h2>${group}</h2>

@@ -23,7 +23,7 @@ export function Create({ go }) {
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     ${!chosen && plugins && KINDS.map(([type, title]) => html`<h2 key=${type}>${title}</h2>
       <ul class="plugins">${plugins.filter((plugin) => plugin.type === type).map((plugin) => html`<li key=${plugin.class}>
-        <button type="button" onClick=${() => setChosen(plugin)}><b>${shortClass(plugin.class)}</b> ${type}<small>${plugin.class}</small></button></li>`)}</ul>`)}
+        <button type="button" data-control="choose-plugin" onClick=${() => setChosen(plugin)}><b>${shortClass(plugin.class)}</b> ${type}<small>${plugin.class}</small></button></li>`)}</ul>`)}
     ${chosen && html`<${Form} isNew=${true} stored=${{ name: '', 'connector.class': chosen.class, 'tasks.max': '1' }} onDone=${done} />`}
   </main>`;
 }

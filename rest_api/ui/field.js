@@ -14,7 +14,7 @@ export function Field({ entry, text, before, set }) {
     <label for=${id}><code>${key}</code>${definition && definition.required ? html` <em>needed</em>` : ''}${isChanged ? html` <em>changed</em>` : ''}
       ${!definition ? html` <em>not known</em>` : ''}</label>
     <span class="value"><${Input} common=${common} definition=${definition} value=${value} text=${text} set=${set} />
-      ${text !== undefined && !(definition && definition.required) && html`<button type="button" class="small" aria-label="Remove ${key}"
+      ${text !== undefined && !(definition && definition.required) && html`<button type="button" class="small" data-control="remove-property" aria-label="Remove ${key}"
         onClick=${() => set(null)}>Remove</button>`}</span>
     ${value.errors.map((error, at) => html`<p key=${at} class="problem" id=${at === 0 ? `${id}-error` : null}>${error}</p>`)}
     ${definition && definition.documentation && html`<p class="doc" id="${id}-doc">${definition.documentation}</p>`}
@@ -27,7 +27,7 @@ function Input({ common, definition, value, text, set }) {
   const onInput = (event) => set(event.target.value);
   const choices = type === 'BOOLEAN' ? ['true', 'false'] : (value.recommended_values || []).map(String);
   if (type !== 'LIST' && choices.length > 0 && choices.length <= 60 && (text === undefined || text === '' || choices.includes(text))) {
-    return html`<select ...${common} value=${text ?? ''} onChange=${(event) => set(event.target.value === '' ? null : event.target.value)}>
+    return html`<select ...${common} data-control="choose-value" value=${text ?? ''} onChange=${(event) => set(event.target.value === '' ? null : event.target.value)}>
       <option value="">${usual ? `default: ${usual}` : 'not set'}</option>
       ${choices.map((choice) => html`<option key=${choice} value=${choice}>${choice}</option>`)}</select>`;
   }

@@ -96,22 +96,22 @@ export function Form({ name, stored, onDone, isNew }) {
     </div>
     <div class="foot">
       ${!found && html`<p role="status">${judged !== config ? 'Checking …' : errors ? `${errors} problem${errors > 1 ? 's' : ''}:` : 'No problem found without a login.'}
-        ${judged === config && wrong.map((key) => html` <button type="button" key=${key} class="small" onClick=${() => document.getElementById(`p-${key}`)?.focus()}>${key}</button>`)}</p>`}
+        ${judged === config && wrong.map((key) => html` <button type="button" key=${key} class="small" data-control="go-to-problem" onClick=${() => document.getElementById(`p-${key}`)?.focus()}>${key}</button>`)}</p>`}
       ${checked && !found && checked.warnings.length > 0 && html`<ul class="warnings">${checked.warnings.map((warning) => html`<li key=${warning}>${warning}</li>`)}</ul>`}
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       ${found && html`<${Findings} found=${found} />`}
       <div class="buttons">
-        <button type="submit" class="primary" disabled=${busy !== '' || (isNew && !config.name) || (text !== null && !isJson(text))}>
+        <button type="submit" class="primary" data-control="save" disabled=${busy !== '' || (isNew && !config.name) || (text !== null && !isJson(text))}>
           ${isNew ? 'Create' : 'Save'} …</button>
-        <button type="button" disabled=${busy !== ''} onClick=${test}>${busy === 'test' ? 'Testing …' : 'Test connection'}</button>
-        <button type="button" onClick=${() => onDone(false)}>Cancel</button>
+        <button type="button" data-control="test-connection" disabled=${busy !== ''} onClick=${test}>${busy === 'test' ? 'Testing …' : 'Test connection'}</button>
+        <button type="button" data-control="leave-form" onClick=${() => onDone(false)}>Cancel</button>
       </div>
     </div>
     ${asks && html`<${Dialog} title=${isNew ? `Create ${config.name}?` : `Save ${name}?`} onClose=${() => setAsks(false)}>
       <${Diff} before=${isNew ? '' : asText(stored)} after=${asText(config)} />
       ${errors > 0 && html`<p class="problem">${errors} problem${errors > 1 ? 's are' : ' is'} left; the worker will refuse this.</p>`}
-      <div class="buttons"><button type="button" class="primary" onClick=${save}>${isNew ? 'Create' : 'Save'}</button>
-        <button type="button" onClick=${() => setAsks(false)}>Cancel</button></div></${Dialog}>`}
+      <div class="buttons"><button type="button" class="primary" data-control="save-changes" onClick=${save}>${isNew ? 'Create' : 'Save'}</button>
+        <button type="button" data-control="do-not-save" onClick=${() => setAsks(false)}>Cancel</button></div></${Dialog}>`}
   </form>`;
 }
 
@@ -150,7 +150,7 @@ function Fields({ config, stored, checked, set }) {
     before=${stored[entry.value.name]} set=${(value) => set(entry.value.name, value)} />`;
   return html`<h2>Needed, important and set</h2>${first.map(field)}
     <h2>More properties</h2>
-    <label class="search"><span class="hidden">Search properties</span><input type="search" placeholder="Search ${others.length} more properties"
+    <label class="search"><span class="hidden">Search properties</span><input type="search" data-control="search-properties" placeholder="Search ${others.length} more properties"
       value=${search} onInput=${(event) => setSearch(event.target.value)} /></label>
     ${[...groups].map(([group, members]) => html`<details key=${group}
       open=${wanted !== '' || members.some(({ value }) => value.errors.length > 0 || config[value.name] !== undefined)}><summary>${group} (${members.length})</summary>

@@ -25,9 +25,9 @@ export function Lake({ name, detail }) {
     }
   };
   const buttons = (table) => html`<span class="buttons">
-    <button type="button" class=${table ? 'small' : ''} disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
+    <button type="button" data-control="verify-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
       onClick=${() => verification.begin(table)}>${table ? 'Verify' : 'Verify all tables'}</button>
-    <button type="button" class=${table ? 'small' : ''} disabled=${!isRunning} aria-label="Compact ${table || 'all tables'}"
+    <button type="button" data-control="compact-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} disabled=${!isRunning} aria-label="Compact ${table || 'all tables'}"
       onClick=${() => compact(table)}>${table ? 'Compact' : 'Compact all tables'}</button></span>`;
   return html`<section aria-label="Tables">
     <${Silent} detail=${detail} />
@@ -41,7 +41,7 @@ export function Lake({ name, detail }) {
     ]} />`}
     ${mayChange() && html`<div class="tools">${buttons('')}</div>`}
     <${Verification} verification=${verification} />
-    ${tables.length > 0 && html`<${Scrolled} label="Tables"><table>
+    ${tables.length > 0 && html`<${Scrolled} label="Figures of each table"><table class="figures">
       <thead><tr><th scope="col">Table</th><th scope="col">Applied</th><th scope="col">By operation</th><th scope="col">Behind</th>
         <th scope="col">Has everything until</th><th scope="col">Last commit</th><th scope="col">Commits</th><th scope="col">Files</th>
         <th scope="col">Size</th><th scope="col">Rejected</th><th scope="col">Schema changes</th>
@@ -59,6 +59,29 @@ export function Lake({ name, detail }) {
         <td>${Object.entries(table.schema_changes).map(([kind, count]) => `${number(count)} ${kind}`).join(', ') || '–'}</td>
         ${mayChange() && html`<td>${buttons(table.table)}</td>`}</tr>`)}</tbody>
     </table></${Scrolled}>`}
+    <${Commits} tables=${tables} />
+    <${Rejected} records=${detail.rejected || []} />
     <${Timeline} notes=${notes} empty="No table has been compacted since this worker started." />
   </section>`;
+}
+
+/** Of all tables; a table's last ten are known. */
+const SHOWN_COMMITS = 50;
+
+function Commits({ tables }) {
+  const found = tables.flatMap((table) => (table.commits || []).map((commit) => ({ table: table.table, ...commit }))).sort((a, b) => b.at - a.at);
+  if (!found.length) return null;
+  return html`<details><summary>Last commits</summary><${Scrolled} label="Last commits"><table>
+    <thead><tr><th scope="col">When</th><th scope="col">Table</th><th scope="col">Records</th><th scope="col">Took</th></tr></thead>
+    <tbody>${found.slice(0, SHOWN_COMMITS).map((each) => html`<tr key=${`${each.table} ${each.at}`}><td class="word">${date(each.at)}</td><th scope="row">${each.table}</th>
+      <td>${number(each.records)}${each.commits > 1 ? html`<small>in ${number(each.commits)} commits</small>` : ''}</td><td>${time(each.seconds)}</td></tr>`)}</tbody>
+  </table></${Scrolled}></details>`;
+}
+
+function Rejected({ records }) {
+  if (!records.length) return null;
+  return html`<details open><summary>Last rejected records: ${records.length}</summary><${Scrolled} label="Rejected records"><table>
+    <thead><tr><th scope="col">When</th><th scope="col">Table</th><th scope="col">Where from</th><th scope="col">Reason</th></tr></thead>
+    <tbody>${records.map((each) => html`<tr key=${each.place}><td class="word">${date(each.at / 1000)}</td><td class="word">${each.table || '–'}</td><th scope="row">${each.place}</th>
+      <td>${each.message || each.reason}</td></tr>`)}</tbody></table></${Scrolled}></details>`;
 }

@@ -36,9 +36,9 @@ export function List({ query, setQuery }) {
     <div class="tools">
       <${Counters} entries=${entries} filter=${filter} search=${search} />
       <label class="search"><span class="hidden">Search connectors</span>
-        <input type="search" placeholder="Search name, class or state" value=${search} onInput=${(event) => setQuery(asked(event.target.value, filter))} /></label>
+        <input type="search" data-control="search-connectors" placeholder="Search name, class or state" value=${search} onInput=${(event) => setQuery(asked(event.target.value, filter))} /></label>
       ${mayChange() && picked.length > 0 && html`<span class="bulk"><span>${picked.length} chosen</span>
-        <${Buttons} names=${picked} actions=${['pause', 'resume', 'stop', 'restart_failed', 'restart']} isSmall=${true} /></span>`}
+        <${Buttons} names=${picked} actions=${['pause', 'resume', 'stop', 'restart_failed', 'restart', 'delete']} isSmall=${true} /></span>`}
     </div>
     ${loaded && !entries.length && html`<p class="empty">There is no connector yet. ${mayChange() && html`<a href="#/new">Make the first one</a>.`}</p>`}
     ${entries.length > 0 && !found.length && html`<p class="empty">No connector matches. <a href="#/">Show all</a>.</p>`}
@@ -50,7 +50,7 @@ export function List({ query, setQuery }) {
       </tr></thead>
       <tbody>${shown.map(([name, entry]) => html`<${Row} key=${name} name=${name} entry=${entry} isChosen=${chosen.has(name)} choose=${choose} />`)}</tbody>
     </table>`}
-    ${found.length > shown.length && html`<p><button type="button" onClick=${() => setAll(true)}>Show all ${found.length}</button></p>`}
+    ${found.length > shown.length && html`<p><button type="button" data-control="show-all" onClick=${() => setAll(true)}>Show all ${found.length}</button></p>`}
   </main>`;
 }
 
@@ -87,17 +87,17 @@ function Row({ name, entry, isChosen, choose }) {
   const { trouble, snapshot } = entry;
   const columns = mayChange() ? 8 : 6;
   return [html`<tr class="row ${tone(entry.verdict)} ${trouble ? 'with-trouble' : ''}">
-    ${mayChange() && html`<td class="choice"><input type="checkbox" aria-label="Choose ${name}" checked=${isChosen}
+    ${mayChange() && html`<td class="choice"><input type="checkbox" data-control="choose-connector" aria-label="Choose ${name}" checked=${isChosen}
       onChange=${(event) => choose(name, event.target.checked)} /></td>`}
     <th scope="row" class="name"><a href=${href}>${name}</a><small>${shortClass(entry.class)} ${entry.type}</small></th>
     <td data-label="State"><${Pill} verdict=${entry.verdict} />${entry.reason && html`<small>${entry.reason}</small>`}</td>
-    <td data-label="Tasks">${entry.tasks.RUNNING || 0} of ${whole}</td>
+    <td data-label="Tasks">${whole ? `${entry.tasks.RUNNING || 0} of ${whole}` : '–'}</td>
     <td data-label="Records"><span class="rate">${rate(entry.rate)}</span><${Spark} values=${entry.trend} label="records a second, last five minutes" /></td>
     <td data-label="Behind">${behind(entry.behind)}${entry.behind && entry.behind.retained_bytes > 1e6
       && html`<small>${bytes(entry.behind.retained_bytes)} of log kept</small>`}</td>
     <td data-label="Snapshot">${snapshot && snapshot.state === 'RUNNING'
       ? html`<${Bar} rows=${snapshot.rows} estimate=${snapshot.estimated_rows} label="Snapshot of ${name}" /><small>${snapshotWords(snapshot)}</small>`
-      : snapshot ? 'completed' : '–'}</td>
+      : snapshot ? snapshot.state.toLowerCase() : '–'}</td>
     ${mayChange() && html`<td class="actions"><${Buttons} names=${[name]} actions=${offered(entry)} isSmall=${true} /></td>`}
   </tr>`,
   trouble && html`<tr class="trouble"><td colspan=${columns}>

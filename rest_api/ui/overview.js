@@ -23,7 +23,7 @@ export function Overview({ name, detail }) {
     <${Silent} detail=${detail} />
     <${Facts} rows=${facts(detail)} />
     <div class="tools"><fieldset class="choice-row"><legend class="hidden">Time shown</legend>
-      ${RANGES.map(([each, word]) => html`<label key=${each}><input type="radio" name="range" checked=${each === seconds}
+      ${RANGES.map(([each, word]) => html`<label key=${each}><input type="radio" name="range" data-control="time-range" checked=${each === seconds}
         onChange=${() => setSeconds(each)} /> ${word}</label>`)}</fieldset>
       ${found && found.began * 1000 > Date.now() - seconds * 1000 && html`<span class="muted">The worker keeps this in memory, since its start at ${date(found.began)}.</span>`}
     </div>
@@ -42,7 +42,8 @@ function facts(detail) {
       if (values['safe-wal-size-bytes'] > 0) rows.push(['Left until the slot is lost', bytes(values['safe-wal-size-bytes'])]);
       if (values['inactive-seconds'] > 0) rows.push(['Slot not read for', time(values['inactive-seconds'])]);
     } else {
-      if (values['size-bytes'] !== undefined) rows.push(['Log that the server has', `${bytes(values['size-bytes'])} in ${whole(values.files || 0)} files`]);
+      if (values['size-bytes'] !== undefined) rows.push(['Log that the server has', `${bytes(values['size-bytes'])} in ${whole(values.files || 0)} file${values.files === 1 ? '' : 's'}`]);
+      if (values['last-timestamp-seconds'] !== undefined) rows.push(['Last entry of the server\'s log', date(values['last-timestamp-seconds'])]);
       if (values['window-seconds'] !== undefined) rows.push(['Log that the server has', time(values['window-seconds'])]);
       if (values['seconds-left'] !== undefined) rows.push(['Left until the position is gone', time(values['seconds-left'])]);
       if (values['gtid-distance'] !== undefined) rows.push(['Transactions not read', whole(values['gtid-distance'])]);

@@ -37,7 +37,7 @@ export function Statement({ text }) {
   };
   return html`<div class="statement">
     <code tabindex="0">${text}</code>
-    <button type="button" class="small" onClick=${copy}>Copy</button>
+    <button type="button" class="small" data-control="copy" onClick=${copy}>Copy</button>
   </div>`;
 }
 
@@ -74,11 +74,11 @@ export function Confirm({ title, text, verb, typed, onYes, onClose, children }) 
     <form onSubmit=${done}>
       ${text && html`<p>${text}</p>`}
       ${children}
-      ${typed && html`<label class="field"><span>Type the name <code>${typed}</code> to confirm</span>
+      ${typed && html`<label class="field"><span>Type <code>${typed}</code> to confirm</span>
         <input type="text" autocomplete="off" value=${given} onInput=${(event) => setGiven(event.target.value)} /></label>`}
       <div class="buttons">
-        <button type="submit" class="danger" disabled=${!isReady}>${verb}</button>
-        <button type="button" onClick=${onClose}>Cancel</button>
+        <button type="submit" class="danger" data-control="confirm" disabled=${!isReady}>${verb}</button>
+        <button type="button" data-control="do-not-confirm" onClick=${onClose}>Cancel</button>
       </div>
     </form>
   </${Dialog}>`;

@@ -31,7 +31,7 @@ export function Plot({ title, times, lines, format, formatRight }) {
   const data = [times, ...lines.map((line) => line.values)];
   useEffect(() => {
     const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
-    const words = (how) => (self, values) => values.map((value) => (value === null ? '' : how(value)));
+    const words = (how) => (self, values) => values.map((value) => (value === null ? '' : how(value))).map((word, at, all) => (word === all[at - 1] ? '' : word));
     const options = {
       width: place.current.clientWidth,
       height: 170,

@@ -8,10 +8,12 @@ import { rate, time, whole } from './words.js';
 export function Snapshot({ name, detail }) {
   const [turn, setTurn] = useState(0);
   const notes = useNotes(name, turn);
-  const tables = Object.values(detail.snapshots).flatMap((snapshot) => snapshot.tables);
+  const tables = Object.values(detail.snapshots).flatMap(asPaused);
   return html`<section aria-label="Snapshot">
     <${Silent} detail=${detail} />
     <${Whole} snapshot=${detail.snapshot} />
+    ${Object.entries(detail.snapshots).filter(([, each]) => each.paused_reason).map(([task, each]) => html`<p key=${task} class="remedy" role="status">
+      <b>Paused for ${time(each.paused_seconds)}:</b> ${each.paused_reason.replace(/\.?$/, '.')} Streaming continues, and nothing is lost. “Resume snapshot” continues it.</p>`)}
     ${tables.length > 0 && html`<${Scrolled} label="Tables of the snapshot"><table>
       <thead><tr><th scope="col">Table</th><th scope="col">State</th><th scope="col">Rows</th><th scope="col">Estimated</th>
         <th scope="col">Done</th><th scope="col">Rate</th><th scope="col">Left</th></tr></thead>
@@ -25,6 +27,10 @@ export function Snapshot({ name, detail }) {
     <${Timeline} notes=${notes} empty="No snapshot has reported anything since this worker started." />
   </section>`;
 }
+
+/** The tables of a snapshot. While it is paused none has a rate, though one was begun. */
+const asPaused = ({ state, tables }) => (state !== 'PAUSED' ? tables
+  : tables.map((table) => (table.state === 'RUNNING' ? { ...table, state, rows_per_second: undefined, seconds_left: undefined } : table)));
 
 /** How long a table still takes. */
 function left(table) {
@@ -73,17 +79,17 @@ function Signals({ name, tables, isRunning, onSent }) {
   return html`<form class="card" onSubmit=${start}><h2>Read tables again</h2>
     ${!isRunning && html`<p class="note">The connector does not run, and takes no signals.</p>`}
     ${tables.length > 0 && html`<fieldset class="choice-list"><legend>Tables</legend>${tables.map((table) => html`<label key=${table.table}>
-      <input type="checkbox" checked=${chosen.has(table.table)} onChange=${(event) => toggle(table.table, event.target.checked)} /> ${table.table}</label>`)}</fieldset>`}
+      <input type="checkbox" data-control="choose-table" checked=${chosen.has(table.table)} onChange=${(event) => toggle(table.table, event.target.checked)} /> ${table.table}</label>`)}</fieldset>`}
     <label class="field"><span>${tables.length ? 'Other tables' : 'Tables'}, such as <code>public.orders</code>; regular expressions of whole names</span>
       <input type="text" value=${others} onInput=${(event) => setOthers(event.target.value)} /></label>
     <fieldset class="choice-row"><legend>How</legend>
-      <label><input type="radio" name="kind" checked=${kind === 'incremental'} onChange=${() => setKind('incremental')} /> incremental: next to the stream</label>
-      <label><input type="radio" name="kind" checked=${kind === 'blocking'} onChange=${() => setKind('blocking')} /> blocking: the stream waits</label></fieldset>
+      <label><input type="radio" name="kind" data-control="incremental" checked=${kind === 'incremental'} onChange=${() => setKind('incremental')} /> incremental: next to the stream</label>
+      <label><input type="radio" name="kind" data-control="blocking" checked=${kind === 'blocking'} onChange=${() => setKind('blocking')} /> blocking: the stream waits</label></fieldset>
     <label class="field"><span>Only rows with (a condition of SQL; a whole SELECT for a blocking one)</span>
       <input type="text" value=${condition} onInput=${(event) => setCondition(event.target.value)} /></label>
-    <div class="buttons"><button type="submit" class="primary" disabled=${!names.length || !isRunning}>Start snapshot</button>
-      <button type="button" disabled=${!isRunning} onClick=${() => send('pause-snapshot', {})}>Pause snapshot</button>
-      <button type="button" disabled=${!isRunning} onClick=${() => send('resume-snapshot', {})}>Resume snapshot</button>
-      <button type="button" disabled=${!isRunning} onClick=${() => send('stop-snapshot', { type: 'incremental' })}>Stop snapshot</button></div>
+    <div class="buttons"><button type="submit" class="primary" data-control="start-snapshot" disabled=${!names.length || !isRunning}>Start snapshot</button>
+      <button type="button" data-control="pause-snapshot" disabled=${!isRunning} onClick=${() => send('pause-snapshot', {})}>Pause snapshot</button>
+      <button type="button" data-control="resume-snapshot" disabled=${!isRunning} onClick=${() => send('resume-snapshot', {})}>Resume snapshot</button>
+      <button type="button" data-control="stop-snapshot" disabled=${!isRunning} onClick=${() => send('stop-snapshot', { type: 'incremental' })}>Stop snapshot</button></div>
   </form>`;
 }

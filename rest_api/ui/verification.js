@@ -41,7 +41,7 @@ export function Verification({ verification }) {
   const wrong = results.filter((each) => each.verdict === 'different').length;
   return html`<section class="card" aria-label="Comparison with the source"><h2>Compared with the source</h2>
     <p role="status">${headline(shown, wrong)}
-      ${isRunning && mayChange() && html` <button type="button" class="small" onClick=${cancel}>Cancel</button>`}</p>
+      ${isRunning && mayChange() && html` <button type="button" class="small" data-control="cancel-verification" onClick=${cancel}>Cancel</button>`}</p>
     ${progress && html`<p class="whole"><${Share} progress=${progress} /></p>`}
     ${error && html`<p class="problem" role="alert">${error}</p>`}
     ${results.length > 0 && html`<${Scrolled} label="Outcome of the comparison"><table>

@@ -54,6 +54,9 @@ export function date(seconds) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** 10:31:05, of seconds since 1970. */
+export const clock = (seconds) => date(seconds).slice(11);
+
 const PRODUCTS = { Postgres: 'PostgreSQL', MySql: 'MySQL', MariaDb: 'MariaDB', MongoDb: 'MongoDB', Jdbc: 'JDBC', SparkLakehouse: 'Lakehouse', FileStream: 'File' };
 
 /** A class without what its type says too: File, PostgreSQL. */

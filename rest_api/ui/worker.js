@@ -23,7 +23,8 @@ export function Worker() {
     <div class="head"><h1>Worker ${worker.worker}</h1>${health && html`<${Pill} verdict=${health.status === 'healthy' ? 'healthy' : 'failed'} />`}</div>
     ${health && health.status !== 'healthy' && html`<p class="problem" role="alert">${health.message}</p>`}
     <${Facts} rows=${[
-      ['Version of the API', worker.version],
+      ['Version', `connect-py ${worker.product_version}`],
+      ['Behaves as', `Kafka Connect ${worker.version}`],
       ['Kafka cluster', worker.cluster],
       ['Group', worker.group || 'none: a standalone worker'],
       worker.group && ['Leader', worker.leader ? 'this worker' : worker.leader_url || 'not known'],
@@ -40,15 +41,26 @@ export function Worker() {
     <p class="muted">As the states of connectors and tasks name them. A worker without either is not listed.</p>
     <${Loggers} />
     <h2>Properties</h2>
-    <p class="muted">As the worker was given them; secrets are hidden. What is not listed has its default.</p>
-    <${Scrolled} label="Properties"><table><thead><tr><th scope="col">Property</th><th scope="col">Value</th></tr></thead>
-      <tbody>${Object.entries(worker.properties).map(([key, value]) => html`<tr key=${key}><th scope="row"><code>${key}</code></th><td>${value}</td></tr>`)}</tbody></table></${Scrolled}>
+    <p class="muted">As the worker was given them; secrets are hidden.</p>
+    <${Properties} label="Properties" rows=${worker.properties.filter((each) => each.origin !== 'default')} />
+    <${Defaults} rows=${worker.properties.filter((each) => each.origin === 'default')} />
     <h2>Plugins</h2>
     <details><summary>${plugins.length} plugins</summary><${Scrolled} label="Plugins"><table>
       <thead><tr><th scope="col">Class</th><th scope="col">Kind</th><th scope="col">Version</th></tr></thead>
       <tbody>${plugins.map((plugin) => html`<tr key=${plugin.class + plugin.type}><th scope="row">${plugin.class}</th><td>${plugin.type}</td><td>${plugin.version || '–'}</td></tr>`)}</tbody></table></${Scrolled}></details>
   </main>`;
 }
+
+/** Where a value is from, in words. */
+const origin = ({ origin: kind, place }) => (kind === 'environment' ? html`variable <code>${place}</code>` : kind === 'file' ? html`file <code>${place}</code>` : 'default');
+
+const Properties = ({ label, rows }) => html`<${Scrolled} label=${label}><table>
+  <thead><tr><th scope="col">Property</th><th scope="col">Value</th><th scope="col">From</th></tr></thead>
+  <tbody>${rows.map((each) => html`<tr key=${each.name}><th scope="row"><code>${each.name}</code></th>
+    <td>${each.value === null ? html`<i>none</i>` : each.value === '' ? html`<i>empty</i>` : each.value}</td><td>${origin(each)}</td></tr>`)}</tbody></table></${Scrolled}>`;
+
+const Defaults = ({ rows }) => html`<details><summary>${rows.length} properties have their default</summary>
+  <${Properties} label="Properties with their default" rows=${rows} /></details>`;
 
 function Loggers() {
   const [found, setFound] = useState(null);
@@ -67,12 +79,12 @@ function Loggers() {
     }
     load();
   };
-  const choice = (logger, level) => html`<select aria-label="Level of ${logger}" disabled=${!mayChange()} value=${level || 'INFO'}
+  const choice = (logger, level) => html`<select data-control="logger-level" aria-label="Level of ${logger}" disabled=${!mayChange()} value=${level || 'INFO'}
     onChange=${(event) => put(logger, event.target.value)}>${LEVELS.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select>`;
   return html`<h2>Loggers</h2>
     <details><summary>${Object.keys(found).length} loggers</summary><${Scrolled} label="Loggers"><table><thead><tr><th scope="col">Logger</th><th scope="col">Level</th></tr></thead>
       <tbody>${Object.entries(found).map(([logger, { level }]) => html`<tr key=${logger}><th scope="row">${logger}</th><td>${choice(logger, level)}</td></tr>`)}</tbody></table></${Scrolled}>
     ${mayChange() && html`<form class="tools" onSubmit=${(event) => { event.preventDefault(); put(name, 'DEBUG'); }}>
       <label>Another logger <input type="text" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
-      <button type="submit" class="small">Set to DEBUG</button></form>`}</details>`;
+      <button type="submit" class="small" data-control="set-logger">Set to DEBUG</button></form>`}</details>`;
 }

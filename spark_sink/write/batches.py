@@ -146,7 +146,7 @@ class Batches:
 
     def _reject(self, bad: Problems, batch: Batch, table: str | None = None) -> None:
         reject_records(bad, batch, self._reader, self._context, self._config)
-        self._figures.rejected(len(bad), table)
+        self._figures.rejected(bad, table)
 
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Store in tables the ranges in which nothing was theirs (tombstones after deletes), so that no restart reads these again."""

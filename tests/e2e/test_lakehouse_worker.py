@@ -99,8 +99,22 @@ def test_a_sink_in_a_worker_sets_bad_records_aside_compacts_its_table_and_verifi
         assert int(headers["__connect.errors.offset"]) > 0
         assert worker.status(f"sink-{tag}")["tasks"][0]["state"] == "RUNNING"
         assert (metric(worker, "records_applied_total", "public.product") or 0) >= 200
+        assert_the_page_says_why(worker, tag, int(headers["__connect.errors.offset"]), topic)
         worker.delete(f"sink-{tag}")
         worker.delete(f"source-{tag}")
+
+
+def assert_the_page_says_why(worker: Worker, tag: str, offset: int, topic: str) -> None:
+    """The page is told where the bad record is and why it is bad, and of the table's commits."""
+    detail = worker.request("GET", f"/ui/api/connectors/sink-{tag}")
+    place = f"topic {topic}, partition 0, offset {offset}"
+    (rejected,) = detail["rejected"]
+    assert (rejected["place"], rejected["table"] in ("", "public.product"), "message" in rejected) == (place, True, False)
+    assert rejected["reason"]
+    (skipped,) = detail["task_list"][0]["skipped"]
+    assert (skipped["place"], skipped["letter"]) == (place, f"{tag}-letters")
+    (table,) = detail["tables"]
+    assert table["commits"] and all(commit["records"] >= 0 and commit["seconds"] > 0 for commit in table["commits"])
 
 
 @pytest.mark.long

@@ -135,18 +135,34 @@ def compares_when_asked(worker: Worker, tag: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.presses("compact-one", "compact-all", "verify-one", "verify-all", "cancel-verification")
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def test_the_page_compacts_and_compares_a_table_and_names_what_differs(
-    pipeline: psycopg.Connection, worker: Worker, browser: Any, tag: str, warehouse: Path
+    pipeline: psycopg.Connection, worker: Worker, browser: Any, axe: str, tag: str, warehouse: Path
 ) -> None:
     await_equal(pipeline, warehouse)
     opened = Page(browser, worker.url)
     tab = opened.open(f"#/connector/sink-{tag}/tables")
     tab.get_by_role("button", name="Compact public.product").click()
-    tab.locator(".timeline li", has_text="TABLE_COMPLETED").first.wait_for()
+    done = tab.locator(".timeline li", has_text="TABLE_COMPLETED")
+    done.first.wait_for()
+    tab.get_by_role("button", name="Compact all tables").click()
+    eventually(lambda: done.count() == 2, "the second compaction", 120)
+    tab.get_by_text("Last commits").click()
+    commits = tab.get_by_role("region", name="Last commits").locator("tbody tr")
+    eventually(
+        lambda: sum(int(row.split("\t")[2].replace(",", "")) for row in commits.all_inner_texts()) == 1000, "all rows in commits", 60
+    )
     tab.get_by_role("button", name="Verify all tables").click()
     tab.locator(".pill.good", has_text="equal").wait_for()
     opened.picture("tables-equal")
+    for width, scheme in ((1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")):
+        other = Page(browser, worker.url, width, scheme)
+        other.open(f"#/connector/sink-{tag}/tables").get_by_text("Last commits").click()
+        other.tab.locator(".pill.good", has_text="equal").wait_for()
+        other.picture(f"tables-{width}-{scheme}")
+        assert list(other.violations(axe, f"tables, {width}, {scheme}")) == []
+        other.close()
     worker.request("PUT", f"/connectors/sink-{tag}/pause")
     worker.wait_for(f"sink-{tag}", "PAUSED")
     pipeline.execute("UPDATE product SET name = 'other' WHERE id = 2")

@@ -6,8 +6,6 @@ Needs Debian's chromium (`apt-get install chromium`) and npm, which fetches axe-
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,43 +14,17 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.fix_browser import MISSING, SECONDS, Page, worker_with_orders
+from tests.fix_browser import MISSING, SECONDS, Page, row
 from tests.fix_postgres import postgres_source
-from tests.vendor import npm_package
+from tests.page_worker import SECRET, worker_with_a_weak_one
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
 
-AXE = ("axe-core", "4.14.1", "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==")
-
-SECRET = "weak-planted-password"
-VIEWS = [
-    "#/",
-    "#/connector/orders/overview",
-    "#/connector/weak/tasks",
-    "#/connector/orders/snapshot",
-    "#/connector/orders/offsets",
-    "#/connector/orders/config",
-    "#/connector/orders/log",
-    "#/connector/copy/overview",
-    "#/worker",
-    "#/new",
-]
-
 
 @pytest.fixture(scope="module")
 def site(kafka: Any, postgres: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A worker with a file source and sink, a PostgreSQL source, and one whose user lacks a right."""
-    folder = tmp_path_factory.mktemp("page")
-    with worker_with_orders(kafka, postgres, folder, {"page_weak": f"LOGIN PASSWORD '{SECRET}'"}) as (worker, database):
-        with postgres.connect(database) as admin:
-            admin.execute("INSERT INTO orders SELECT g, g FROM generate_series(1, 500) g")
-        worker.create("lines", {"connector.class": "FileStreamSource", "file": str(folder / "lines.txt"), "topic": "page-lines"})
-        worker.create("copy", {"connector.class": "FileStreamSink", "file": str(folder / "copy.txt"), "topics": "page-lines"})
-        worker.create("orders", postgres_source(postgres, database, "page"))
-        weak = {**postgres_source(postgres, database, "page_weak"), "database.user": "page_weak", "database.password": SECRET}
-        worker.request("POST", "/connectors", {"name": "weak", "config": weak})
-        worker.wait_for("weak", "FAILED")
+    with worker_with_a_weak_one(kafka, postgres, tmp_path_factory.mktemp("page")) as worker:
         yield worker
 
 
@@ -61,10 +33,6 @@ def page(browser: Any, site: Worker) -> Iterator[Page]:
     opened = Page(browser, site.url)
     yield opened
     opened.close()
-
-
-def row(tab: Any, name: str) -> Any:
-    return tab.locator("tr.row", has=tab.get_by_role("link", name=name, exact=True))
 
 
 def test_the_failed_connector_comes_first_with_its_cause_and_its_statement(page: Page) -> None:
@@ -80,6 +48,9 @@ def test_the_failed_connector_comes_first_with_its_cause_and_its_statement(page:
     page.picture("list")
 
 
+@pytest.mark.presses(
+    "one-pause", "one-resume", "one-stop", "confirm", "choose-connector", "several-pause", "several-resume", "search-connectors"
+)
 def test_the_buttons_of_the_list_do_what_they_say(page: Page, site: Worker) -> None:
     tab = page.open("")
     tab.get_by_role("button", name="Pause lines").click()
@@ -109,6 +80,7 @@ def test_the_buttons_of_the_list_do_what_they_say(page: Page, site: Worker) -> N
     assert tab.get_by_role("searchbox").input_value() == "weak"
 
 
+@pytest.mark.presses("restart-task")
 def test_a_failed_task_is_restarted_by_its_button(page: Page, site: Worker) -> None:
     tab = page.open("#/connector/weak/tasks")
     tab.get_by_text("Whole trace").click()
@@ -119,6 +91,7 @@ def test_a_failed_task_is_restarted_by_its_button(page: Page, site: Worker) -> N
     site.wait_for("weak", "FAILED")
 
 
+@pytest.mark.presses("edit-offsets", "save-offsets", "reset-offsets", "confirm")
 def test_offsets_of_a_stopped_connector_are_edited_with_a_diff_and_reset_by_its_name(page: Page, site: Worker) -> None:
     eventually(lambda: site.request("GET", "/connectors/lines/offsets")["offsets"], "offset stored", SECONDS)
     site.request("PUT", "/connectors/lines/stop")
@@ -145,6 +118,7 @@ def test_offsets_of_a_stopped_connector_are_edited_with_a_diff_and_reset_by_its_
     site.wait_for("lines", "RUNNING")
 
 
+@pytest.mark.presses("edit-configuration", "save", "save-changes")
 def test_form_and_json_are_one_state_and_unknown_properties_and_secrets_are_kept(page: Page, site: Worker) -> None:
     before = site.request("GET", "/connectors/weak/config")
     tab = page.open("#/connector/weak/config")
@@ -168,6 +142,7 @@ def test_form_and_json_are_one_state_and_unknown_properties_and_secrets_are_kept
     site.wait_for("weak", "FAILED")
 
 
+@pytest.mark.presses("edit-configuration", "test-connection")
 def test_the_connection_is_tested_by_the_doctor_with_the_stored_secret(page: Page) -> None:
     tab = page.open("#/connector/weak/config")
     tab.get_by_role("button", name="Edit configuration").click()
@@ -180,6 +155,7 @@ def test_the_connection_is_tested_by_the_doctor_with_the_stored_secret(page: Pag
     page.picture("doctor")
 
 
+@pytest.mark.presses("choose-plugin", "save", "save-changes", "one-delete", "confirm")
 def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site: Worker, tmp_path: Path) -> None:
     tab = page.open("")
     keys = tab.keyboard
@@ -231,6 +207,7 @@ def test_a_connector_is_made_and_deleted_by_the_keyboard_alone(page: Page, site:
         site.request("GET", "/connectors/by-keys")
 
 
+@pytest.mark.presses("blocking", "start-snapshot")
 def test_a_signal_starts_a_snapshot_from_the_page(page: Page, site: Worker) -> None:
     tab = page.open("#/connector/orders/snapshot")
     tab.locator("form input[type=text]").first.fill("public.orders")
@@ -290,35 +267,6 @@ def test_log_plots_and_worker_show_what_the_worker_knows(page: Page, site: Worke
     page.open("#/worker")
     tab.get_by_text("group.id").wait_for()
     assert site.group in tab.locator("main").inner_text()
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    if shutil.which("npm") is None:
-        pytest.skip("ACCESSIBILITY IS NOT TESTED: there is no npm")
-    try:
-        return (npm_package(*AXE, tmp_path_factory.mktemp("axe")) / "axe.min.js").read_text()
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"ACCESSIBILITY IS NOT TESTED: npm does not give axe-core ({error})")
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light")])
-def test_every_view_is_accessible_and_fits(browser: Any, site: Worker, axe: str, width: int, scheme: str) -> None:
-    opened = Page(browser, site.url, width, scheme)
-    found = []
-    for view in VIEWS:
-        tab = opened.open(view)
-        if view.endswith("overview"):
-            tab.wait_for_selector(".plot canvas")
-        # evaluated by the browser's own tools, since the page's policy lets nothing else in
-        tab.evaluate(axe)
-        result = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        for violation in result["violations"]:
-            found.append(f"{view}: {violation['id']}: {[node['target'] for node in violation['nodes']][:3]}")
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width, view
-        opened.picture(f"{view.strip('#/').replace('/', '-') or 'list'}-{width}-{scheme}")
-    opened.close()
-    assert found == []
 
 
 def test_no_answer_that_the_page_reads_holds_a_secret(page: Page, site: Worker) -> None:

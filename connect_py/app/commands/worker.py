@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,7 +75,7 @@ def _worker(build: _Build, arguments: Sequence[str]) -> int:
     try:
         properties = read_properties(arguments[0] if arguments else None)
         formatter.redact = redactor(secret_values(properties))
-        return _run(build, properties, arguments[1:])
+        return _run(build, properties, arguments[1:], _origins(arguments[0] if arguments else None, properties))
     except ConnectError as error:
         log.error("The worker did not start: %s", error)
         return 2
@@ -104,7 +105,16 @@ def read_properties(path: str | None) -> dict[str, str]:
         raise ConfigError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
 
 
-def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
+def _origins(path: str | None, properties: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
+    """Return where each property's value is from; those with a default of the image are not there."""
+    from connect_py.config.environment import variables_of
+
+    if path is None:
+        return {name: ("environment", variable) for name, variable in variables_of(os.environ).items()}
+    return dict.fromkeys(properties, ("file", path))
+
+
+def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence[str], origins: Mapping[str, tuple[str, str]]) -> int:
     from connect_py.api.permissions import FILE_PATHS, permit
     from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, worker_warnings
     from rest_api.app import create_admin_app, create_app, create_health_app, create_metrics_app
@@ -133,7 +143,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     if definition is STANDALONE:
         properties = {FILE_PATHS: os.getcwd(), **properties}
     permit(properties)
-    worker = WorkerConfig.parse(properties, definition)
+    worker = replace(WorkerConfig.parse(properties, definition), origins=origins)
     rest = RestConfig.from_worker(properties)
     for warning in worker_warnings(properties, definition):
         log.warning("%s", warning)

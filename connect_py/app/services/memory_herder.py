@@ -81,6 +81,10 @@ class _MemoryPage:
     def log(self, name: str, since: str) -> Mapping[str, Any]:
         return {"lines": [], "next": "0"}
 
+    def log_more(self, name: str, seconds: int) -> None:
+        self._herder.connector_info(name)
+        self._herder.logged_more.append((name, seconds))
+
     def config(self, name: str) -> Mapping[str, str]:
         return hidden(self._herder.connector_info(name).config, definition())
 
@@ -109,7 +113,7 @@ class _MemoryPage:
             self._herder.verifications[name]["state"] = "cancelled"
 
     def worker(self) -> Mapping[str, Any]:
-        return {"version": "4.3.1", "worker": WORKER_ID, "cluster": "memory", "workers": {}, "properties": {}}
+        return {"version": "4.3.1", "worker": WORKER_ID, "cluster": "memory", "workers": {}, "properties": []}
 
 
 class MemoryHerder:
@@ -121,6 +125,8 @@ class MemoryHerder:
         self._connectors: dict[str, _Connector] = {}
         #: What `PUT /admin/loggers/{logger}?scope=cluster` asked for.
         self.logger_levels: list[tuple[str, str]] = []
+        #: For which connectors the page has asked to log more, and for how many seconds.
+        self.logged_more: list[tuple[str, int]] = []
         #: What the page has asked to compare, by connector; nothing ever ends.
         self.verifications: dict[str, dict[str, Any]] = {}
         #: What `GET /health` answers.

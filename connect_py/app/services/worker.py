@@ -70,6 +70,7 @@ class Worker:
         env: Mapping[str, str] | None = None,
         python: str = sys.executable,
         command: Sequence[str] | None = None,
+        headers: Mapping[str, str] | None = None,
         seconds: float = 60,
     ) -> None:
         """Write the properties file and start the worker; returns when it answers `GET /connectors`.
@@ -82,6 +83,7 @@ class Worker:
             env: variables added to this process's; a Spark sink's JVM gets options for a quick start unless JDK_JAVA_OPTIONS is set.
             python: the interpreter whose environment the worker runs in.
             command: starts another worker than this project's; the properties file's path follows it.
+            headers: of every request: a login.
             seconds: how long the worker may take to start.
 
         Raises:
@@ -102,6 +104,7 @@ class Worker:
             **(properties or {}),
         }
         self._file = folder / "worker.properties"
+        self._headers = {"Content-Type": "application/json", **(headers or {})}
         self._seconds = seconds
         self._command = command or [python, "-P", "-m", "connect_py.app.cli", "distributed"]
         self._log = folder / "worker.log"
@@ -145,7 +148,7 @@ class Worker:
             OSError: no connection.
         """
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method, headers={"Content-Type": "application/json"})  # noqa: S310
+        request = urllib.request.Request(self.url + path, data=data, method=method, headers=self._headers)  # noqa: S310
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
                 content = answer.read()

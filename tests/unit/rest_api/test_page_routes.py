@@ -115,6 +115,16 @@ def test_a_comparison_of_tables_is_begun_shown_and_cancelled(ask):
         assert ask(method, path, headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
 
 
+def test_more_is_logged_for_a_while_and_read_only_refuses_that(ask):
+    path = "/ui/api/connectors/c/debug"
+    assert ask("PUT", f"{path}?seconds=600")[0] == 204
+    assert ask("PUT", f"{path}?seconds=0")[0] == 204
+    assert ask("PUT", f"{path}?seconds=86400")[0] == 400
+    assert ask("PUT", "/ui/api/connectors/none/debug")[0] == 404
+    assert ask("PUT", path, rest_ui="read-only")[0] == 403
+    assert ask("PUT", path, headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+
+
 def test_off_leaves_the_api_as_it_is(ask):
     assert ask("GET", "/", headers=BROWSER, rest_ui="off")[0] == 200
     assert ask("GET", "/ui/", headers=BROWSER, rest_ui="off")[0] == 404

@@ -158,6 +158,7 @@ class IncrementalSnapshot(Generic[R]):
         self._queue = IncrementalQueue(reader.names)
         self._losses = 0
         self.is_paused = False
+        self._why_paused = ""
         self._holds_stops = False
         self.progress = SnapshotMetrics("", "", clock=clock)
 
@@ -208,7 +209,7 @@ class IncrementalSnapshot(Generic[R]):
         if self._queue:
             self.progress.begin_incremental(self._queue.ids, again=True)
             if self.is_paused:
-                self.progress.paused()
+                self.progress.paused(self._why_paused)
 
     # -- signals -----------------------------------------------------------------------------------------------------------------------
 
@@ -248,7 +249,8 @@ class IncrementalSnapshot(Generic[R]):
         if self._queue and not self.is_paused:
             self.is_paused = self._holds_stops = True
             log.info("The incremental snapshot pauses")
-            self.progress.paused()
+            self._why_paused = "the signal pause-snapshot asked for it"
+            self.progress.paused(self._why_paused)
             self._tell.paused(self._queue.correlation, self.collections)
 
     def resume(self) -> None:
@@ -467,13 +469,14 @@ class IncrementalSnapshot(Generic[R]):
 
     def _pause_at(self, error: ConnectError) -> None:
         self.is_paused, self._holds_stops = True, False
+        self._why_paused = f"a chunk of {self._queue.first.id} could not be read: {error}"
         log.error(
             "The incremental snapshot pauses in %s, since a chunk of it could not be read; streaming goes on, and nothing is lost. Send "
             "the signal resume-snapshot when the cause is gone, or stop-snapshot to do without the rest of it. %s",
             self._queue.first.id,
             error,
         )
-        self.progress.paused()
+        self.progress.paused(self._why_paused)
         self._tell.paused(self._queue.correlation, self.collections, str(error))
 
     def _skip(self, status: ScanStatus, error: ConnectError) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_py.config.environment import environment_warnings, property_name, worker_properties
+from connect_py.config.environment import environment_warnings, property_name, variables_of, worker_properties
 from connect_py.errors import ConfigError
 
 TUTORIAL = {
@@ -173,3 +173,36 @@ def test_a_variable_of_the_image_that_does_nothing_is_said_to() -> None:
     (warning,) = environment_warnings({"ENABLE_DEBEZIUM_KC_REST_EXTENSION": "TRUE", "ENABLE_JOLOKIA": "false"})
     assert warning.startswith("The variable ENABLE_DEBEZIUM_KC_REST_EXTENSION has no effect: ")
     assert environment_warnings({}) == []
+
+
+def test_each_property_is_traced_to_the_variable_that_has_set_it() -> None:
+    environ = {
+        **TUTORIAL,
+        "CONNECT_REST_ADVERTISED_PORT": "81",
+        "CONNECT_GROUP_ID": "other",
+        "REST_PORT": "8084",
+        "HOST_NAME": "h",
+        "KAFKA_CONNECT_PLUGINS_DIR": "/p",
+        "CONNECT_LOG4J_ROOT_LOGLEVEL": "DEBUG",
+        "PATH": "/bin",
+    }
+    found = variables_of(environ)
+    assert found == {
+        "bootstrap.servers": "BOOTSTRAP_SERVERS",
+        "group.id": "GROUP_ID",
+        "config.storage.topic": "CONFIG_STORAGE_TOPIC",
+        "offset.storage.topic": "OFFSET_STORAGE_TOPIC",
+        "status.storage.topic": "STATUS_STORAGE_TOPIC",
+        "rest.advertised.port": "CONNECT_REST_ADVERTISED_PORT",
+        "listeners": "REST_PORT",
+        "rest.advertised.host.name": "HOST_NAME",
+        "plugin.path": "KAFKA_CONNECT_PLUGINS_DIR",
+    }
+    assert found.keys() <= worker_properties(environ).keys()
+    own = variables_of({**environ, "CONNECT_LISTENERS": "http://:1", "CONNECT_PLUGIN_PATH": "/q", "ADVERTISED_HOST_NAME": "a"})
+    assert (own["listeners"], own["plugin.path"], own["rest.advertised.host.name"]) == (
+        "CONNECT_LISTENERS",
+        "CONNECT_PLUGIN_PATH",
+        "ADVERTISED_HOST_NAME",
+    )
+    assert variables_of({"KAFKA_PORT_9092_TCP": "tcp://172.17.0.3:9092"}) == {"bootstrap.servers": "KAFKA_PORT_9092_TCP"}

@@ -105,6 +105,19 @@ def test_one_connector_has_the_tasks_histories_and_lines_of_other_workers(site, 
         site.page.log("far", "yesterday")
 
 
+def test_more_is_logged_where_the_tasks_run_and_their_states_are_told(site, network):
+    other = other_of(site, network)
+    site.page.log_more("far", 600)
+    until = other.applier.logs_more_until("far")
+    assert until is not None
+    detail = site.page.connector("far")
+    assert detail["debug_until"] == pytest.approx(until, abs=5)
+    assert [event["state"] for event in detail["task_list"][0]["events"]] == ["RUNNING"]
+    site.page.log_more("far", 0)
+    assert other.applier.logs_more_until("far") is None
+    assert site.page.connector("far")["debug_until"] is None
+
+
 def test_no_password_and_no_cookie_goes_to_another_worker(site, network):
     other_of(site, network)
     site.state()

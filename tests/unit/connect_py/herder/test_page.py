@@ -1,12 +1,13 @@
 """What the page of the worker is answered: from memory, within a budget, without secrets."""
 
 import gzip
-import os
 import time
+from dataclasses import replace
 
 import orjson
 import pytest
 
+from connect_py import __version__
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import Status
 from connect_py.config.worker import WorkerConfig
@@ -16,6 +17,7 @@ from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.base import ConnectorInfo
 from connect_py.herder.other_workers import OtherWorkers
 from connect_py.herder.page import PageRequests
+from connect_py.metrics.task import ErrorMetrics
 from connect_py.plugins.registry import Plugins
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 
@@ -38,7 +40,7 @@ class NoAdmin:
 class Site:
     """A page over stores in memory, of a worker that has not been started."""
 
-    def __init__(self, worker_id=WORKER):
+    def __init__(self, worker_id=WORKER, *, shows_records=False):
         json = "org.apache.kafka.connect.json.JsonConverter"
         self.configs, self.statuses = MemoryConfigStore(), MemoryStatusStore()
         self.now = 100.0
@@ -55,10 +57,12 @@ class Site:
                 "ssl.key.password": PASSWORD,
                 "sasl.jaas.config": f'x required username="u" password="{PASSWORD}";',
                 "task.fork.server": "false",
+                "rest.ui.records": str(shows_records).lower(),
             }
         )
+        origins = {"group.id": ("file", "/w.properties"), "offset.storage.topic": ("environment", "OFFSET_STORAGE_TOPIC")}
         self.applier = Applier(
-            worker,
+            replace(worker, origins=origins),
             Plugins.discover(()),
             self.configs,
             self.statuses,
@@ -191,6 +195,66 @@ def test_no_answer_holds_a_secret_and_a_hidden_one_keeps_its_value(site):
         site.page.doctor({**shown, "database.hostname": "elsewhere"})
 
 
+def test_a_task_shows_its_last_states_with_the_reasons(site):
+    site.add("c")
+    for state, why in (("FAILED", f"it broke; password={PASSWORD}"), ("RESTARTING", "on request"), ("RUNNING", "")):
+        site.applier.metrics.task_state(("c", 0), state, why)
+    events = site.page.connector("c")["task_list"][0]["events"]
+    assert [(event["state"], event["why"]) for event in events] == [
+        ("RUNNING", ""),
+        ("FAILED", "it broke; password=[hidden]"),
+        ("RESTARTING", "on request"),
+        ("RUNNING", ""),
+    ]
+    assert all(abs(event["at"] - time.time()) < 30 for event in events)
+
+
+def notes_of_skipped(site):
+    metrics = ErrorMetrics()
+    metrics.error()
+    metrics.skip("VALUE_CONVERTER", "org.x.DataException", "not a number: 4711", "topic t, partition 0, offset 7", "letters")
+    groups = [(group.domain, group.type, group.tags, group.values) for group in metrics.groups()]
+    site.applier.metrics.task_reported(("c", 0), {"groups": groups})
+    return site.page.connector("c")["task_list"][0]["skipped"]
+
+
+def test_records_that_were_left_out_are_shown_by_their_places_and_values_only_where_they_are_allowed(site):
+    site.add("c")
+    (shown,) = notes_of_skipped(site)
+    assert shown.pop("at") > 1.7e12
+    expected = {"stage": "VALUE_CONVERTER", "error": "org.x.DataException", "place": "topic t, partition 0, offset 7", "letter": "letters"}
+    assert shown == expected
+    names = {group.type for group in site.applier.metrics.groups({}, "0", "w")}
+    assert "task-error-metrics" in names
+    assert "skipped-record" not in names, "what changes with every record is no series of /metrics"
+    allowed = Site(shows_records=True)
+    allowed.add("c")
+    (shown,) = notes_of_skipped(allowed)
+    assert shown["message"] == "not a number: 4711"
+    allowed.others.close()
+
+
+def test_more_is_logged_for_a_while_where_it_is_asked_for(site):
+    site.add("c")
+    assert site.page.connector("c")["debug_until"] is None
+    site.page.log_more("c", 600)
+    assert site.page.connector("c")["debug_until"] == pytest.approx(time.time() + 600, abs=30)
+    site.page.log_more("c", 0)
+    assert site.page.connector("c")["debug_until"] is None
+    with pytest.raises(NotFoundError):
+        site.page.log_more("unknown", 600)
+
+
+def test_each_property_of_the_worker_says_where_its_value_is_from(site):
+    shown = {each["name"]: each for each in site.page.worker()["properties"]}
+    assert shown["group.id"] == {"name": "group.id", "value": "g", "origin": "file", "place": "/w.properties"}
+    offsets = shown["offset.storage.topic"]
+    assert (offsets["value"], offsets["origin"], offsets["place"]) == ("o", "environment", "OFFSET_STORAGE_TOPIC")
+    assert (shown["rest.ui"]["value"], shown["rest.ui"]["origin"]) == ("full", "default")
+    assert shown["ssl.key.password"]["value"] == "[hidden]"
+    assert site.page.worker()["product_version"] == __version__
+
+
 def test_a_validation_without_a_login_hides_secrets_and_keeps_unknown_properties(site):
     site.add("c", **{"database.hostname": "192.0.2.1", "topic.prefix": "t", "own.property": "x", "tasks.max": "no"})
     infos = site.page.validate(site.page.config("c"), connects=False)
@@ -209,15 +273,15 @@ def test_a_hundred_connectors_take_at_most_60_kb_and_few_ms_and_ask_nobody(site)
     for number in range(100):
         is_broken = number % 10 == 0
         site.add(f"connector-{number:03}", task="FAILED" if is_broken else "RUNNING", trace=TRACE * 3 if is_broken else None)
-    spent = []
-    for turn in range(1, 31):
+    budget, spent = 0.005, []
+    # the best of several: what shares the cores costs time that is not the page's
+    while len(spent) < 30 or (min(spent) > budget and len(spent) < 200):
+        turn = len(spent) + 1
         for number in range(100):
             site.report(f"connector-{number:03}", turn * number * 37, behind_ms=turn * number)
         site.later()
-        before = time.thread_time()
+        before = time.process_time()
         body = gzip.compress(orjson.dumps(site.page.state(None)), 1)
-        spent.append(time.thread_time() - before)
+        spent.append(time.process_time() - before)
         assert len(body) <= 60_000
-    # the best of thirty; 3 to 4 ms on the machine that wrote this, and twice the budget for one whose cores are all busy
-    budget = 0.005 if os.getloadavg()[0] < (os.cpu_count() or 1) else 0.010
     assert min(spent) <= budget, f"{min(spent) * 1000:.1f} ms"

@@ -10,6 +10,7 @@ import pytest
 from connect_py.api.task import MetricGroup
 from connect_py.metrics.facts import SourceFactsStore, TaskProgress
 from connect_py.metrics.verdict import Observed, Verdict, judge, size_text, time_text
+from connectors.mysql.figures import LogFigures, bean
 
 #: A task that has read everything.
 WELL = Observed(
@@ -145,6 +146,25 @@ def test_a_task_that_has_just_begun_connects_and_one_that_lost_its_source_is_dis
     assert verdict_after(16, connected=False) is Verdict.DISCONNECTED
     assert verdict_after(2, connected=True) is not Verdict.DISCONNECTED
     assert verdict_after(2, connected=False) is Verdict.DISCONNECTED
+
+
+def test_a_bean_that_is_reported_in_parts_is_judged_by_the_part_that_says_how_it_goes() -> None:
+    """MySQL's attributes come as beans of the same names, after those that all connectors have."""
+    clock = _Clock()
+    store, task = SourceFactsStore(clock), TaskProgress()
+    more = [
+        bean("mysql", "shop", "streaming", LogFigures().values(None)),
+        bean("mysql", "shop", "snapshot", {"HoldingGlobalLock": False}),
+    ]
+    snapshot = MetricGroup("debezium.mysql", "connector-metrics", {"context": "snapshot"}, {"SnapshotRunning": True})
+    task.report([snapshot, *more], clock.now)
+    assert store.judged("c", "running", ["running"], task)[0].verdict is Verdict.SNAPSHOTTING
+    for second in range(0, 200, 2):
+        clock.now = 2000.0 + second
+        if second % 10 == 0:
+            store.reported("c", _facts(12_345), uses_offsets=False)
+        task.report([*_report(7, {"position": 12_345}), replace(snapshot, values={"SnapshotRunning": False}), *more], clock.now)
+    assert store.judged("c", "running", ["running"], task)[0] == (Verdict.IDLE, "source quiet for 3 min")
 
 
 def test_a_quiet_source_is_idle_and_not_stalled() -> None:

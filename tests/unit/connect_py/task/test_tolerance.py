@@ -16,6 +16,7 @@ class Rig:
         self.waits: list[float] = []
         self.reported: list[tuple[str, str, Exception]] = []
         self.metrics = ErrorMetrics()
+        self.topic: str | None = None
         self._stops_after = stops_after
         config = {name.replace("_", "."): value for name, value in config.items()}
         self.tolerance = Tolerance(config, self.wait, self, self.metrics, lambda: self.time)

@@ -250,14 +250,25 @@ def test_a_task_that_resumes_an_incremental_snapshot_has_no_initial_one_and_stil
     assert without.group().values["SnapshotSkipped"] is True
 
 
-def test_a_short_snapshot_that_is_paused_for_long_is_not_shown() -> None:
+def test_a_paused_snapshot_is_shown_with_the_reason_until_it_is_resumed_or_ends() -> None:
     now = 0.0
     metrics = SnapshotMetrics("postgres", "p", clock=lambda: now)
     metrics.begin_incremental(["s.b"])
     now += 1
-    metrics.paused()
+    assert snapshot_of(metrics.groups()) is None, "a short one that runs is not worth telling"
+    metrics.paused("a chunk of s.b could not be read: refused")
     now += 100
+    shown = snapshot_of(metrics.groups()) or {}
+    assert (shown["state"], shown["paused_reason"], shown["paused_seconds"]) == ("PAUSED", "a chunk of s.b could not be read: refused", 100)
+    metrics.resumed()
     assert snapshot_of(metrics.groups()) is None
+    now += 10
+    assert "paused_reason" not in (snapshot_of(metrics.groups()) or {})
+    metrics.paused("on request")
+    now += 5
+    metrics.end("aborted")
+    assert snapshot_of(metrics.groups()) is None, "one that was stopped while it was paused is over"
+    assert metrics.group().values["SnapshotPausedDurationInSeconds"] == 105
 
 
 def test_a_status_shows_a_snapshot_beside_its_tasks_state_and_nothing_without_one() -> None:
