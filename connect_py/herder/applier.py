@@ -425,8 +425,11 @@ class Applier:
                 self._empty_stopped(name)
         log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
         new = [name for name in given.work.connectors if name in self._known and not self._connectors.is_hosting(name)]
-        for name in new:
-            self.run_connector(name)
+        for name in given.work.connectors:
+            if name in new:
+                self.run_connector(name)
+            else:
+                self._keep_published(name)
         for name in dict.fromkeys(task.connector for task in given.work.tasks):
             wanted, known = self.tasks.specs(name), snapshot.tasks(name)
             numbers = [task.task for task in given.work.tasks if task.connector == name and task.task in known and task.task not in wanted]
@@ -703,8 +706,8 @@ class Applier:
         self._publish(name, publication)
 
     def _publish(self, name: str, publication: _Publication) -> None:
-        """Store task configurations, unless they are what is stored already for the very same configuration, or are outdated: newer ones
-        follow, or the connector has been changed, stopped or deleted meanwhile."""
+        """Store task configurations, unless they are what is stored already, and will be after compaction, for the very same configuration,
+        or are outdated: newer ones follow, or the connector has been changed, stopped or deleted meanwhile."""
         if self._publications.get(name) is not publication or publication.is_with_leader:
             return
         snapshot = self.configs.snapshot()
@@ -714,7 +717,8 @@ class Applier:
         connector = self.plugins.connector(config.get(CONNECTOR_CLASS, ""))
         wanted = [self._task_config(connector, config, made) for made in publication.configs]
         stored = [snapshot.task_configs.get((name, number)) for number in snapshot.tasks(name)]
-        if wanted == stored and dict(snapshot.applied.get(name, {})) == dict(config):
+        is_of_this = dict(snapshot.applied.get(name, {})) == dict(config) and name not in snapshot.unfinished
+        if wanted == stored and is_of_this:
             return
         publication.attempts += 1
 
@@ -739,10 +743,10 @@ class Applier:
         self.thread.post_later(publication.delay, lambda: self._publish(name, publication))
 
     def _keep_published(self, name: str) -> None:
-        """A set of tasks has been stored: look, a little later, whether it is the newest that the connector has made here, and store that
-        again if it is not. A leader that was cut off, or the worker that had the connector before, may store an older set late, and no
-        record would ever replace it. The delay grows with each time, so that two workers that have the connector for a moment do not
-        store theirs in turns."""
+        """A set of tasks has been stored, or another worker leads: look, a little later, whether the newest set that the connector has made
+        here is stored, and store it again if it is not. A leader that was cut off, or the worker that had the connector before, may store
+        an older set late, and one that dies may leave half a set; no record would ever replace these. The delay grows with each time, so
+        that two workers that have the connector for a moment do not store theirs in turns."""
         publication = self._publications.get(name)
         if publication is not None:
             self._publish_later(name, publication)

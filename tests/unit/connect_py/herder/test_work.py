@@ -27,6 +27,7 @@ from connect_py.herder.modes import DistributedHerder
 from connect_py.herder.session_key import InternalSignature
 from connect_py.herder.thread import HerderThread
 from connect_py.plugins.registry import Plugins, discover
+from offsets.config_store import COMMIT, Record
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
 
@@ -99,11 +100,11 @@ class Script:
 
 
 class Configs(MemoryConfigStore):
-    """Refuses task configurations as often as it is told to."""
+    """Refuses task configurations as often as it is told to; while it is dying, their commit is not written."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.refusals = 0
+        self.refusals, self.is_dying = 0, False
         self.stored: list[list[str]] = []
 
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
@@ -112,6 +113,9 @@ class Configs(MemoryConfigStore):
             raise RetriableError("Kafka is away")
         self.stored.append([config.get("v", "") for config in configs])
         super().put_task_configs(connector, configs)
+
+    def _write(self, found: Sequence[Record]) -> None:
+        super()._write([record for record in found if not (self.is_dying and record[0].startswith(COMMIT.encode()))])
 
 
 class Statuses(MemoryStatusStore):
@@ -374,6 +378,23 @@ def test_an_older_set_of_tasks_that_is_stored_late_is_replaced_by_the_connectors
     assert work.configs.stored == [["1"], ["2"], ["1"], ["2"]]
     work.later()
     assert len(work.configs.stored) == 4
+
+
+def test_a_set_of_tasks_that_a_leader_has_left_half_written_is_stored_again_after_the_next_round(work: Work) -> None:
+    """Compaction may take the tasks that were committed, and a worker that starts then finds none: it gives them to nobody."""
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.later()
+    work.configs.is_dying = True
+    work.thread.call(lambda: work.configs.put_task_configs("c", [{"v": "1", "task.class": "test.ScriptedTask"}]))
+    work.configs.is_dying = False
+    work.later()
+    assert work.configs.stored == [["1"], ["1"]]
+    work.put("other", v="2")  # calls for a round
+    work.await_tasks("RUNNING", name="other")
+    work.later()
+    assert work.configs.stored == [["1"], ["1"], ["2"], ["1"]]
+    assert work.configs.snapshot().unfinished == frozenset()
 
 
 @pytest.mark.parametrize(
