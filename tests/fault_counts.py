@@ -51,7 +51,7 @@ class Fault(StrEnum):
     CORRUPTED = "a byte of a TLS connection, changed on its way"
     EATEN = "a request that is carried out, whose answer is lost with its connection"
     DISK_FULL = "a disk that is full, and has room again"
-    CLOCK = "a wall clock that leaps by an hour"
+    CLOCK = "a wall clock that leaps by 58 minutes"
     REQUEST = "pause, stop or restart by REST, under load"
 
 
