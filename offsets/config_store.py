@@ -161,6 +161,7 @@ class ConfigFold:
             task_configs=dict(self._task_configs),
             max_tasks=dict(self._max_tasks),
             inconsistent=frozenset(self._inconsistent),
+            unfinished=frozenset(self._deferred),
             applied=dict(self._applied),
             task_count_records=dict(self._task_count_records),
             session_key=self._session_key,

@@ -47,8 +47,11 @@ class Fault(StrEnum):
     RESET = "connections to the database or to Kafka, reset"
     HALF_OPEN = "connections on which nothing comes any more, and that stay open"
     LATE = "seconds in which everything is late"
+    SLOW = "seconds in which some kilobytes a second pass"
+    CORRUPTED = "a byte of a TLS connection, changed on its way"
     EATEN = "a request that is carried out, whose answer is lost with its connection"
     DISK_FULL = "a disk that is full, and has room again"
+    CLOCK = "a wall clock that leaps by 58 minutes"
     REQUEST = "pause, stop or restart by REST, under load"
 
 

@@ -88,20 +88,37 @@ class Source:
         return found
 
 
-def right_history(dice: random.Random, *, transactions: int = 30, exactly_once: bool = False, whole_deletes: bool = True) -> History:
+def right_history(
+    dice: random.Random,
+    *,
+    transactions: int = 30,
+    exactly_once: bool = False,
+    whole_deletes: bool = True,
+    late_rows: bool = False,
+    kills: float = 0.05,
+) -> History:
     """Return a history in which nothing is wrong.
 
     Args:
         exactly_once: readers of committed records find nothing twice.
         whole_deletes: a DELETE says which row it has removed.
+        late_rows: the rows that there were at the beginning are read some time later, each at its own, as MongoDB's are; and again after a
+            kill, while no offset of the stream is stored.
+        kills: how often the connector is killed, by change.
     """
     source = Source(dice, transactions)
     log = source.log
     ends = [place for place in range(1, len(log)) if log[place].position[0] != log[place - 1].position[0]]
     start = dice.choice([0, *ends])
     topics = _Topics(dice, whole_deletes)
-    for change in source.rows(start).values():
-        topics.read(change, log[start - 1].position)
+
+    def read() -> None:
+        for place, change in source.rows(start).items():
+            row = source.rows(dice.randint(start, len(log))).get(place) if late_rows else change
+            if row is not None:
+                topics.read(row, log[start - 1].position)
+
+    read()
     at = stored = start
     restarts = 0
     offsets: list[StoredOffset] = []
@@ -121,15 +138,19 @@ def right_history(dice: random.Random, *, transactions: int = 30, exactly_once: 
             stored = at
             offsets.append(StoredOffset("shop", log[at - 1].position))
             acknowledged.append(Acknowledged(at, log[dice.randrange(start, at)].position, log[at - 1].position))
-        elif not exactly_once and dice.random() < 0.05:
+        elif not exactly_once and dice.random() < kills:
             at, restarts = stored, restarts + 1
+            if late_rows and stored == start:
+                read()
     final = source.rows(len(log))
     rows = {table: {key: Row(c.sequence, c.digest) for (of, key), c in final.items() if of == table} for table in TABLES}
     versions = {table: [_rows(source.rows(until), table) for until in sorted({0, *dice.sample(ends, 3), len(log)})] for table in TABLES}
     return History(
         changes=[entry.change for entry in log],
         events=topics.events,
-        promise=Promise(start=log[start - 1].change.line if start else 0, restarts=restarts, exactly_once=exactly_once),
+        promise=Promise(
+            start=log[start - 1].change.line if start else 0, restarts=restarts, exactly_once=exactly_once, initial_rows_lag=late_rows
+        ),
         rows=rows,
         sink_versions=versions,
         stored=offsets,

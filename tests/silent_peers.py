@@ -1,14 +1,17 @@
 """Peers that accept and say nothing, and a TCP proxy that falls silent, as a firewall that forgot a flow and a frozen machine do, cuts
-connections, delays what passes, and eats answers."""
+connections, delays what passes, lets little pass at a time, changes a byte, and eats answers."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import select
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 
 @contextlib.contextmanager
@@ -52,7 +55,9 @@ class Proxy:
         port: where it listens, on 127.0.0.1.
         accepted: how many connections it took.
         delay: seconds by which everything that passes is late.
+        rate: bytes a second that pass on each connection; None: any number.
         eaten: how many answers were lost.
+        corrupted: how often a byte was changed.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -61,9 +66,12 @@ class Proxy:
         self.port: int = self._server.getsockname()[1]
         self.accepted = 0
         self.delay = 0.0
+        self.rate: int | None = None
         self.eaten = 0
+        self.corrupted = 0
         self._silent = threading.Event()
         self._closed = threading.Event()
+        self._flaws = Appetite()
         self._open: list[socket.socket] = []
         self._frozen: set[socket.socket] = set()
         self._cut: set[socket.socket] = set()
@@ -78,6 +86,10 @@ class Proxy:
         """Serve new connections; those that were open stay silent, as after a failover."""
         self._frozen |= set(self._open)
         self._silent.clear()
+
+    def corrupt(self) -> None:
+        """Change a bit of what a server says next, on any connection."""
+        self._flaws.left += 1
 
     def cut(self) -> None:
         """Reset every open connection, on both sides."""
@@ -134,24 +146,64 @@ class Proxy:
                 for ready in select.select(list(other), [], [], 0.05)[0]:
                     if self._silent.is_set() or client in self._frozen:
                         break
-                    data = ready.recv(65536)
+                    rate = self.rate
+                    data = ready.recv(65536 if rate is None else max(1, rate // 20))
                     if not data:
                         other[ready].shutdown(socket.SHUT_WR)
                         other.pop(ready)
                         if not other:
                             return
                         continue
-                    if self.delay:
-                        self._closed.wait(self.delay)
+                    if self.delay or rate:
+                        self._closed.wait(self.delay + (len(data) / rate if rate else 0.0))
                     if ready is client:
                         answers.asked(data)
                     else:
                         data = answers.passing(data)
+                        if data and self._flaws.wants():
+                            data = bytes((*data[:-1], data[-1] ^ 1))
+                            self.corrupted += 1
                     other[ready].sendall(data)
                     if answers.is_eaten:
                         self.eaten += 1
                         reset(client, server)
                         return
+
+
+@contextlib.contextmanager
+def postgres_tls(host: str, port: int, certificate: Path, key: Path) -> Iterator[int]:
+    """The port of a peer that speaks TLS for a PostgreSQL server whose build cannot."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            asked = await reader.readexactly(8)
+            if asked[4:] == b"\x04\xd2\x16\x2f":  # SSLRequest
+                writer.write(b"S")
+                await writer.start_tls(context)
+                asked = b""
+            server = await asyncio.open_connection(host, port)
+            server[1].write(asked)
+            await asyncio.gather(pump(reader, server[1]), pump(server[0], writer))
+        writer.close()
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        server = asyncio.run_coroutine_threadsafe(asyncio.start_server(serve, "127.0.0.1", 0), loop).result(10)
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
 
 
 def reset(*peers: socket.socket) -> None:

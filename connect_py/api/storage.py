@@ -47,6 +47,8 @@ class ClusterConfig:
         task_configs: (connector, task) → configuration, of the last *complete* set.
         max_tasks: number of tasks of the connector's largest complete set so far.
         inconsistent: connectors whose last task set was incomplete; they have no tasks until the next full set.
+        unfinished: connectors with task configurations behind their last commit record, as the leader leaves them that dies before it has
+            committed them. Compaction may take those that were committed: who reads the topic then finds the set incomplete.
         applied: the connector configuration in force when the last task set was committed.
         task_count_records: number of tasks by the connector's last fencing record (`tasks-fencing-C`).
         session_key: the session key record's value, if any.
@@ -61,6 +63,7 @@ class ClusterConfig:
     task_configs: Mapping[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
     max_tasks: Mapping[str, int] = field(default_factory=dict)
     inconsistent: frozenset[str] = frozenset()
+    unfinished: frozenset[str] = frozenset()
     applied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     task_count_records: Mapping[str, int] = field(default_factory=dict)
     session_key: Mapping[str, object] | None = None

@@ -12,11 +12,13 @@ it).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
@@ -152,6 +154,28 @@ _FACTS_OFFSETS_SECONDS = 5.0
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
 
 
+@dataclass(eq=False, slots=True)
+class _Publication:
+    """The newest task configurations that a connector has made on this worker; the herder's thread owns it.
+
+    Attributes:
+        made_of: the connector's configuration of which they were made.
+        attempts: how often they were to be stored.
+        is_with_leader: they are on their way to the leader.
+    """
+
+    made_of: Mapping[str, str]
+    configs: TaskConfigs
+    attempts: int = 0
+    is_with_leader: bool = False
+
+    @property
+    def delay(self) -> float:
+        """Seconds before it is looked again whether they are stored."""
+        first, longest = _PUBLISH_RETRY_SECONDS
+        return min(longest, first * 2.0 ** min(max(self.attempts - 1, 0), 20))
+
+
 class Applier:
     """Makes what the configuration topic says run on this worker. What a request writes is written elsewhere, and followed here.
 
@@ -209,7 +233,7 @@ class Applier:
         self._to_leader = threads.pool(1, "to-leader")
         self.peers = peers or Peers()
         self._incarnations = 0
-        self._publications: dict[str, object] = {}
+        self._publications: dict[str, _Publication] = {}
         self.metrics = WorkerMetrics(assignment.rebalances, assignment.coordination, self._runs_elsewhere, assignment.traffic)
         self.notifications = Notifications()
         self.recent_lines = RecentLines()
@@ -406,8 +430,11 @@ class Applier:
                 self._empty_stopped(name)
         log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
         new = [name for name in given.work.connectors if name in self._known and not self._connectors.is_hosting(name)]
-        for name in new:
-            self.run_connector(name)
+        for name in given.work.connectors:
+            if name in new:
+                self.run_connector(name)
+            else:
+                self._keep_published(name)
         for name in dict.fromkeys(task.connector for task in given.work.tasks):
             wanted, known = self.tasks.specs(name), snapshot.tasks(name)
             numbers = [task.task for task in given.work.tasks if task.connector == name and task.task in known and task.task not in wanted]
@@ -579,6 +606,7 @@ class Applier:
         self.tasks.suspend([task for task in running if task.task in configured])
         self._when_ended(Allocation((), tuple(running)), self.assignment.release)
         self._empty_stopped(name)
+        self._keep_published(name)
 
     def _empty_stopped(self, name: str) -> None:
         """A stopped connector has no tasks. They may come back by an owner that had not read of the stop yet, where two workers led for a
@@ -710,30 +738,33 @@ class Applier:
 
     def _publish_tasks(self, name: str, made_of: Mapping[str, str], configs: TaskConfigs) -> None:
         """Store a started connector's task configurations in place of what is still being stored of it."""
-        publication = self._publications[name] = object()
-        self._publish(name, made_of, configs, publication)
+        publication = self._publications[name] = _Publication(made_of, configs)
+        self._publish(name, publication)
 
-    def _publish(self, name: str, made_of: Mapping[str, str], configs: TaskConfigs, publication: object, attempt: int = 0) -> None:
-        """Store task configurations, unless they are what is stored already for the very same configuration, or are outdated: newer ones
-        follow or have been stored, or the connector has been changed, stopped or deleted meanwhile."""
-        if self._publications.get(name) is not publication:
+    def _publish(self, name: str, publication: _Publication) -> None:
+        """Store task configurations, unless they are what is stored already, and will be after compaction, for the very same configuration,
+        or are outdated: newer ones follow, or the connector has been changed, stopped or deleted meanwhile."""
+        if self._publications.get(name) is not publication or publication.is_with_leader:
             return
         snapshot = self.configs.snapshot()
         config = snapshot.connectors.get(name)
-        if config is None or dict(config) != dict(made_of) or snapshot.target_state(name) is not TargetState.STARTED:
+        if config is None or dict(config) != dict(publication.made_of) or snapshot.target_state(name) is not TargetState.STARTED:
             return
         connector = self.plugins.connector(config.get(CONNECTOR_CLASS, ""))
-        wanted = [self._task_config(connector, config, made) for made in configs]
+        wanted = [self._task_config(connector, config, made) for made in publication.configs]
         stored = [snapshot.task_configs.get((name, number)) for number in snapshot.tasks(name)]
-        if wanted == stored and dict(snapshot.applied.get(name, {})) == dict(config):
+        is_of_this = dict(snapshot.applied.get(name, {})) == dict(config) and name not in snapshot.unfinished
+        if wanted == stored and is_of_this:
             return
+        publication.attempts += 1
 
         def again(error: ConnectError) -> None:
-            delay = min(_PUBLISH_RETRY_SECONDS[1], _PUBLISH_RETRY_SECONDS[0] * 2 ** min(attempt, 20))
-            is_rotating = isinstance(error, RestError) and error.status == 403 and attempt < _ROTATING_ATTEMPTS
+            publication.is_with_leader = False
+            delay = publication.delay
+            is_rotating = isinstance(error, RestError) and error.status == 403 and publication.attempts <= _ROTATING_ATTEMPTS
             level = logging.INFO if is_rotating else logging.WARNING
             log.log(level, "Task configurations of %s could not be stored; tried again in %.2f s: %s", name, delay, error)
-            self.thread.post_later(delay, lambda: self._publish(name, made_of, configs, publication, attempt + 1))
+            self._publish_later(name, publication)
 
         if self.assignment.is_leader:
             try:
@@ -741,19 +772,47 @@ class Applier:
             except ConnectError as error:
                 again(error)
         else:
-            self._to_leader.submit(self._hand_to_leader, name, wanted, again)
+            publication.is_with_leader = True
+            self._to_leader.submit(self._hand_to_leader, name, publication, wanted, again)
 
-    def _hand_to_leader(self, name: str, wanted: Sequence[Mapping[str, str]], again: Callable[[ConnectError], None]) -> None:
-        """Runs on a thread of its own: one request at a time, as `DistributedHerder.forwardRequestExecutor`."""
+    def _publish_later(self, name: str, publication: _Publication) -> None:
+        self.thread.post_later(publication.delay, lambda: self._publish(name, publication))
+
+    def _keep_published(self, name: str) -> None:
+        """A set of tasks has been stored, or another worker leads: look, a little later, whether the newest set that the connector has made
+        here is stored, and store it again if it is not. A leader that was cut off, or the worker that had the connector before, may store
+        an older set late, and one that dies may leave half a set; no record would ever replace these. The delay grows with each time, so
+        that two workers that have the connector for a moment do not store theirs in turns."""
+        publication = self._publications.get(name)
+        if publication is not None:
+            self._publish_later(name, publication)
+
+    def _hand_to_leader(
+        self, name: str, publication: _Publication, wanted: Sequence[Mapping[str, str]], again: Callable[[ConnectError], None]
+    ) -> None:
+        """Runs on a thread of its own: one request at a time, as `DistributedHerder.forwardRequestExecutor`. While this one waited for its
+        turn, newer task configurations may have followed, or another worker has been given the connector."""
+        if self._publications.get(name) is not publication:
+            return
         try:
             self.peers.put_task_configs(self.assignment.leader_url, name, wanted, self.sign)
         except ConnectError as error:
             problem = error
             self.thread.post(lambda: again(problem), "storing task configurations")
+            return
         except Exception as error:
             log.exception("Task configurations of %s could not be sent to the leader", name)
             other = ConnectError(str(error))
             self.thread.post(lambda: again(other), "storing task configurations")
+            return
+        with contextlib.suppress(ConnectError):  # so that what has been stored is known when it is looked at
+            self.configs.refresh(SYNC_SECONDS)
+
+        def stored() -> None:
+            publication.is_with_leader = False
+            self._keep_published(name)
+
+        self.thread.post(stored, "storing task configurations")
 
     def _runs_elsewhere(self, name: str) -> bool:
         return any(status.state == "RUNNING" and status.worker_id != self.worker_id for status in self.statuses.tasks(name).values())

@@ -160,13 +160,14 @@ class MySql(Source):
 
 
 class MongoChanges(Changes):
-    """See `Changes`. The stand-in has no transactions: a line comes before its change. An event of a deletion says only the key: a key that
-    is gone does not come back, so that each event is of one deletion."""
+    """See `Changes`. The stand-in has no transactions: a line comes before its change. An event of a deletion says only the key, and half
+    of the keys that are gone come back."""
 
     def __init__(self, db: Any, dice: random.Random) -> None:
         super().__init__(dice, ROWS)
         self._db, self._line = db, len(NAMES) * ROWS
         self._there = list(range(1, ROWS + 1))
+        self._gone: list[int] = []
         self._sequences = dict.fromkeys(self._there, 1)
 
     def change(self, what: float, key: int, to: int, version: int) -> None:
@@ -175,11 +176,13 @@ class MongoChanges(Changes):
         if what < 0.2 and len(self._there) > ROWS // 2:
             self._there[place], self._there[-1] = self._there[-1], self._there[place]
             key = self._there.pop()
+            self._gone.append(key)
             self._note(key, Op.DELETE, None)
             self._db.item.delete_one({"_id": key})
             return
-        key, op = (self._there[place], Op.UPDATE) if what < 0.8 else (len(self._sequences) + 1, Op.CREATE)
-        if op is Op.CREATE:
+        key, op = self._there[place], Op.UPDATE
+        if what >= 0.8:
+            key, op = self._gone.pop() if self._gone and what < 0.9 else len(self._sequences) + 1, Op.CREATE
             self._there.append(key)
         self._note(key, op, text)
         self._db.item.replace_one({"_id": key}, {"version": self._sequences[key], "note": text}, upsert=True)

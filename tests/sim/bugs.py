@@ -396,8 +396,16 @@ class _StubbornConfigs(SimConfigStore):
             super().put_task_configs(*failed)
 
 
+class _NeverLooksAgain(Applier):
+    """What has been stored once is not looked at."""
+
+    def _keep_published(self, name: str) -> None:
+        pass
+
+
 class OldConfigurationRetried(ClusterPieces):
     configs = _StubbornConfigs
+    applier = _NeverLooksAgain
 
 
 class _DeafToSets(Applier):
@@ -431,7 +439,7 @@ BUGS: Mapping[str, Bug] = {
     "revocation-not-awaited": Bug("work is given away before it has ended", RevocationNotAwaited, "cluster"),
     "lost-kept": Bug("a worker that has lost its lease goes on as if it had its work", LostKept, "cluster"),
     "old-configuration-retried": Bug(
-        "task configurations that could not be stored are stored over newer ones", OldConfigurationRetried, "cluster"
+        "task configurations that could not be stored are stored over newer ones, and nobody looks", OldConfigurationRetried, "cluster"
     ),
     "old-tasks-kept": Bug("a new set of tasks leaves the old ones running", OldTasksKept, "cluster"),
     "not-restored": Bug("after a lost connection the snapshot does not go back to the offset of the last batch", NotRestored),

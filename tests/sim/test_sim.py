@@ -25,6 +25,8 @@ FOUND = {
     "what was abandoned has no lease once the worker is in the group again": ("cluster", 827),
     "tasks that were stored after their connector's stop are removed": ("cluster", 1952),
     "what died before the lease ended is not reported once others have the work": ("cluster", 584),
+    "task configurations that waited for a leader are not stored over newer ones": ("cluster", 5090),
+    "a set of tasks that a leader has left half written is stored again": ("cluster", 12381),
     "a signal outlasts a connection that breaks before a batch has its effect": ("source", 136892),
 }
 

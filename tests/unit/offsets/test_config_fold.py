@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from connect_py.api.storage import ClusterConfig, RestartRequest, TargetState
 from connect_py.errors import DataError
 from offsets.config_store import (
+    COMMIT,
+    CONNECTOR,
     Change,
     ConfigFold,
     Notice,
@@ -66,6 +68,16 @@ def test_a_failed_commit_uses_up_what_was_waiting() -> None:
     tasks = task_records("c", [{"a": "0"}, {"a": "1"}])
     found, _ = fold(connector_record("c", CONFIG), tasks[0], commit_record("c", 2), tasks[1], commit_record("c", 2))
     assert found.inconsistent == {"c"}
+
+
+def test_tasks_behind_the_last_commit_leave_their_connector_unfinished_until_the_next() -> None:
+    """A leader was killed before it had committed them."""
+    whole = [connector_record("c", CONFIG), *task_records("c", [{"a": "0"}]), commit_record("c", 1)]
+    assert fold(*whole)[0].unfinished == frozenset()
+    torn = [*whole, *task_records("c", [{"a": "1"}])]
+    assert (fold(*torn)[0].unfinished, fold(*torn)[0].tasks("c")) == (frozenset({"c"}), [0])
+    assert fold(*torn, *task_records("c", [{"a": "1"}]), commit_record("c", 1))[0].unfinished == frozenset()
+    assert fold(*torn, *removal_records("c"))[0].unfinished == frozenset()
 
 
 def test_left_over_tasks_of_a_larger_set_are_tolerated() -> None:
@@ -220,6 +232,10 @@ def test_compaction_changes_nothing_but_may_cost_a_task_set(history: list[list[R
     for connector in whole.connectors:
         # a set whose records were overwritten without a commit is lost; then the connector has no tasks, and never other ones
         assert rest.tasks(connector) in ([], whole.tasks(connector))
+        order = [key for key, _ in compacted(records)]
+        config, commit = (order.index(f"{kind}{connector}".encode()) for kind in (CONNECTOR, COMMIT)) if whole.tasks(connector) else (0, 0)
+        # as in Kafka Connect, a commit without a connector before it is that of one which was deleted (KAFKA-16838)
+        assert rest.tasks(connector) == whole.tasks(connector) or connector in whole.unfinished or config > commit
 
 
 @given(st.lists(steps, max_size=12))

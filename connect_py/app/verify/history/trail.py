@@ -1,14 +1,19 @@
 """Put together what was committed and what was delivered, key by key: which change does each record show?
 
 A row says its sequence, so it names its change. A DELETE says the sequence of the row that it removed, and shows the change after that one.
-Where a DELETE says nothing, because the source logs only keys, it is taken for the next change of its key if that is a deletion, and
-otherwise for the last one before, delivered again.
+Where a DELETE says nothing, because the source logs only keys, as MongoDB does, it may stand for any deletion of its key that is possible
+at its place: the records around it say which that is. Of all ways to read the records of a key, the one is taken that leaves the least to
+be explained as lost or out of order; what is left then is wrong however the deletions are read. Of several such ways the first is taken,
+and in it a deletion is the next change of its key if it can be: so one that is repeated, and one that is delivered too often, are not told
+apart, and `Step.guessed` says that nothing may be counted by them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from connect_py.app.verify.history.records import Change, Event, History, Op
 
@@ -123,32 +128,120 @@ def _of(trail: Trail, table: str, key: str) -> KeyTrail:
     return found
 
 
-def _steps(changes: list[Change], events: Iterable[Event]) -> Iterator[Step]:
+def _steps(changes: list[Change], events: Sequence[Event]) -> Iterator[Step]:
     places = {change.sequence: place for place, change in enumerate(changes)}
-    at = -1
-    for event in events:
-        index = None
-        if event.op is Op.DELETE:
-            index = _deletion(changes, places, event.sequence, at)
-        elif event.op is not Op.TOMBSTONE and event.sequence is not None:
-            index = places.get(event.sequence)
-        if index is not None:
-            at = index
-        yield Step(event, index, event.op is Op.DELETE and event.sequence is None)
+    said = [_said(changes, places, event) for event in events]
+    unnamed = [event.op is Op.DELETE and event.sequence is None for event in events]
+    shown = _read(changes, events, said, unnamed) if any(unnamed) else said
+    for event, index, guessed in zip(events, shown, unnamed, strict=True):
+        yield Step(event, index, guessed)
 
 
-def _deletion(changes: list[Change], places: dict[int, int], removed: int | None, at: int) -> int | None:
-    """Return the place of the deletion that an event shows.
+def _said(changes: list[Change], places: dict[int, int], event: Event) -> int | None:
+    """Return the place of the change that an event shows by the sequence in it."""
+    if event.sequence is None or event.op is Op.TOMBSTONE:
+        return None
+    if event.op is not Op.DELETE:
+        return places.get(event.sequence)
+    index = places.get(event.sequence, len(changes)) + 1
+    return index if index < len(changes) and changes[index].op is Op.DELETE else None
 
-    Args:
-        removed: the sequence of the row that was removed, if the event says it.
-        at: the place of the key's event before.
+
+#: So many ways to read the records of a key are followed at once. One is enough but for replays within replays.
+_MOST_READINGS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A way to read the records of a key up to one of them.
+
+    Attributes:
+        at: the place of the last change that was streamed; -1: there is none.
+        high: the highest one.
+        seen: a bit for each place that was streamed.
+        wrong: how much of it would be out of order.
+        shown: the places of the deletions that do not say theirs, the last one first, as pairs of a place and the pairs before.
     """
-    if removed is not None:
-        index = places.get(removed, len(changes)) + 1
-        return index if index < len(changes) and changes[index].op is Op.DELETE else None
-    if at + 1 < len(changes) and changes[at + 1].op is Op.DELETE:
-        return at + 1
-    before = (place for place in range(min(at, len(changes) - 1), -1, -1) if changes[place].op is Op.DELETE)
-    after = (place for place in range(at + 1, len(changes)) if changes[place].op is Op.DELETE)
-    return next(before, next(after, None))
+
+    at: int = -1
+    high: int = -1
+    seen: int = 0
+    wrong: int = 0
+    shown: tuple[int, Any] | None = None
+
+    def then(self, index: int, there: int, shown: tuple[int, Any] | None) -> _Reading:
+        """Return the reading with one more change; `there` has a bit for each place that may be streamed (see `delivery.disorder`)."""
+        between = (1 << index) - (1 << (self.at + 1)) if index > self.at >= 0 else 0
+        skips = self.at < self.high and bool(between & there)
+        late = index < self.high and not self.seen >> index & 1
+        return _Reading(index, max(self.high, index), self.seen | 1 << index, self.wrong + skips + late, shown)
+
+    def lost(self, deletions: int) -> int:
+        """Return how many deletions would be missing."""
+        after_first = -1 << (self.seen & -self.seen).bit_length() if self.seen else 0
+        return (deletions & after_first & ~self.seen).bit_count()
+
+
+def _read(changes: list[Change], events: Sequence[Event], said: list[int | None], unnamed: list[bool]) -> list[int | None]:
+    """Return the place of the change that each event shows, the deletions that do not say it included."""
+    deletions = [place for place, change in enumerate(changes) if change.op is Op.DELETE]
+    if not deletions:
+        return said
+    mask = sum(1 << place for place in deletions)
+    there = mask | sum({1 << index for event, index in zip(events, said, strict=True) if index is not None and event.op in STREAMED})
+    following = _following(len(changes), events, said)
+    readings, last_row, high_row = [_Reading()], -1, -1
+    for number, event in enumerate(events):
+        index = said[number]
+        if unnamed[number]:
+            readings = [
+                reading.then(place, there, (place, reading.shown))
+                for reading in readings
+                for place in _possible(deletions, mask, reading, last_row, following[number])
+            ]
+        elif index is not None and event.op in STREAMED:
+            readings = [reading.then(index, there, reading.shown) for reading in readings]
+        elif index is not None and event.op is Op.READ:
+            if event.incremental and index >= high_row:  # a stale row, if what was streamed is newer
+                readings = [replace(reading, wrong=reading.wrong + (index < reading.high)) for reading in readings]
+            last_row, high_row = index, max(high_row, index)
+        readings = _best(readings)
+    best = min(readings, key=lambda reading: reading.wrong + reading.lost(mask))
+    found, shown = list(said), best.shown
+    for number in range(len(events) - 1, -1, -1):
+        if unnamed[number] and shown is not None:
+            found[number], shown = shown
+    return found
+
+
+def _following(end: int, events: Sequence[Event], said: list[int | None]) -> list[int]:
+    """Return, for each event, the place of the change that is streamed next and says which it is; in the end, that after the last."""
+    following, ahead = [end] * len(events), end
+    for number in range(len(events) - 1, -1, -1):
+        following[number] = ahead
+        index = said[number]
+        if index is not None and events[number].op in STREAMED:
+            ahead = index
+    return following
+
+
+def _possible(deletions: list[int], mask: int, reading: _Reading, last_row: int, following: int) -> list[int]:
+    """Return the places of deletions that the next record may show, the likeliest first: the next change after what was streamed last,
+    the change before that which is streamed next, that after the row which a snapshot has read, and a repetition."""
+    after = bisect.bisect_right(deletions, reading.at)
+    repeated = next((place for place in reversed(deletions[:after]) if reading.seen >> place & 1), None)
+    nearest = *deletions[after : after + 1], *deletions[max(0, after - 1) : after]
+    wanted = (reading.at + 1 if reading.at >= 0 else None, last_row + 1, following - 1, repeated, *nearest)
+    return list(dict.fromkeys(place for place in wanted if place is not None and place >= 0 and mask >> place & 1))
+
+
+def _best(readings: list[_Reading]) -> list[_Reading]:
+    """Return one reading of those that differ in nothing that matters later, and of the others as many as are followed."""
+    if len(readings) == 1:
+        return readings
+    kept: dict[tuple[int, int, int], _Reading] = {}
+    for reading in readings:
+        place = reading.at, reading.high, reading.seen
+        if place not in kept or reading.wrong < kept[place].wrong:
+            kept[place] = reading
+    return sorted(kept.values(), key=lambda reading: reading.wrong)[:_MOST_READINGS]

@@ -27,6 +27,7 @@ from connect_py.herder.modes import DistributedHerder
 from connect_py.herder.session_key import InternalSignature
 from connect_py.herder.thread import HerderThread
 from connect_py.plugins.registry import Plugins, discover
+from offsets.config_store import COMMIT, Record
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
 
@@ -99,11 +100,11 @@ class Script:
 
 
 class Configs(MemoryConfigStore):
-    """Refuses task configurations as often as it is told to."""
+    """Refuses task configurations as often as it is told to; while it is dying, their commit is not written."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.refusals = 0
+        self.refusals, self.is_dying = 0, False
         self.stored: list[list[str]] = []
 
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
@@ -112,6 +113,9 @@ class Configs(MemoryConfigStore):
             raise RetriableError("Kafka is away")
         self.stored.append([config.get("v", "") for config in configs])
         super().put_task_configs(connector, configs)
+
+    def _write(self, found: Sequence[Record]) -> None:
+        super()._write([record for record in found if not (self.is_dying and record[0].startswith(COMMIT.encode()))])
 
 
 class Statuses(MemoryStatusStore):
@@ -157,8 +161,12 @@ class Leader(Peers):
         super().__init__()
         self._configs = configs
         self.refusals, self.status = 0, 403
+        self.is_asked, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
 
     def put_task_configs(self, leader_url: str | None, connector: str, configs: Sequence[Mapping[str, str]], sign: object) -> None:
+        self.is_asked.set()
+        assert self.may_answer.wait(10)
         if self.refusals:
             self.refusals -= 1
             raise RestError("The leader refuses them", self.status)
@@ -340,6 +348,53 @@ def test_task_configurations_that_could_not_be_stored_are_stored_later(work: Wor
     work.configs.refusals = 1
     work.put(v="1")
     eventually(lambda: work.configs.stored == [["1"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+def test_task_configurations_that_wait_for_a_leader_are_not_sent_once_they_are_outdated(work: Work) -> None:
+    """The leader that is asked first stands still: meanwhile the connector is changed, or given to another worker."""
+    work.rounds.is_leader = False
+    work.leader.may_answer.clear()
+    work.put(v="1")
+    eventually(work.leader.is_asked.is_set, "request", 10, 0.01)
+    for start, version in enumerate("23", 1):
+        work.put(v=version)
+        eventually(lambda start=start: ("start", start) in work.script.notes, f"start of version {version}", 10, 0.01)
+        work.await_state("RUNNING")
+        work.thread.call(lambda: None)
+    work.leader.may_answer.set()
+    eventually(lambda: ["3"] in work.configs.stored, lambda: f"{work.configs.stored}", 10, 0.01)
+    assert work.configs.stored == [["1"], ["3"]]
+
+
+def test_an_older_set_of_tasks_that_is_stored_late_is_replaced_by_the_connectors_owner(work: Work) -> None:
+    """A leader that stood still stores what it was asked to before another worker led."""
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.put(v="2")
+    eventually(lambda: work.configs.stored == [["1"], ["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
+    work.thread.call(lambda: work.configs.put_task_configs("c", [{"v": "1", "task.class": "test.ScriptedTask"}]))
+    work.thread.call(lambda: None)
+    work.later()
+    assert work.configs.stored == [["1"], ["2"], ["1"], ["2"]]
+    work.later()
+    assert len(work.configs.stored) == 4
+
+
+def test_a_set_of_tasks_that_a_leader_has_left_half_written_is_stored_again_after_the_next_round(work: Work) -> None:
+    """Compaction may take the tasks that were committed, and a worker that starts then finds none: it gives them to nobody."""
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.later()
+    work.configs.is_dying = True
+    work.thread.call(lambda: work.configs.put_task_configs("c", [{"v": "1", "task.class": "test.ScriptedTask"}]))
+    work.configs.is_dying = False
+    work.later()
+    assert work.configs.stored == [["1"], ["1"]]
+    work.put("other", v="2")  # calls for a round
+    work.await_tasks("RUNNING", name="other")
+    work.later()
+    assert work.configs.stored == [["1"], ["1"], ["2"], ["1"]]
+    assert work.configs.snapshot().unfinished == frozenset()
 
 
 @pytest.mark.parametrize(
