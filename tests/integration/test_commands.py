@@ -268,9 +268,10 @@ def test_events_are_shown_as_they_come_and_tables_read_again(
         told = run("notifications", tag, "-n", "1")
         assert told.lines == again.lines[-1:], "the last of them"
         assert run("notifications", tag, "-n", "-1").code == 1
-        arguments = ["notifications", tag, "--follow", "-n", "0", "--json", "--worker", own.url]
+        arguments = ["notifications", tag, "--follow", "-n", "1", "--json", "--worker", own.url]
         with subprocess.Popen([sys.executable, "-m", "connect_py.app.cli", *arguments], stdout=subprocess.PIPE, text=True) as following:
             assert following.stdout is not None
+            assert json.loads(following.stdout.readline())["type"] == "COMPLETED"  # of the snapshot before
             assert run("snapshot", tag, "--tables", "public.customers", "--where", "id > 1001").code == 0
             types = []
             for line in following.stdout:
