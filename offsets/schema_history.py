@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -111,7 +111,7 @@ class KafkaSchemaHistory:
         begin, _ = self._offsets()
         return self._admin.describe_topics([self.topic])[self.topic], begin, self._admin.topic_settings(self.topic)
 
-    def read(self) -> Iterator[Mapping[str, Any]]:
+    def read(self) -> Generator[Mapping[str, Any]]:
         """Return every record up to the current end, in order; those that are no JSON objects are skipped with a warning.
 
         Raises:

@@ -5,13 +5,14 @@ One thread uses a reader. Topics may be added while it reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.consumer import ConsumedRecord, consumed_record
@@ -24,8 +25,12 @@ _LOOK_UP_SECONDS = 15.0
 #: A person who follows a topic reads lines, not megabytes.
 _SMALL = {"queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": 100}
 
+#: How long a reader that must come to an end waits without any progress.
+_STALLED_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+
 #: What the client mends by itself.
-_PASSING = frozenset({KafkaError._PARTITION_EOF, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
+_PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
 
 
 class TopicReader:
@@ -45,6 +50,7 @@ class TopicReader:
         # librdkafka asks for a group's name, and never joins it: partitions are assigned here
         config |= {"group.id": "connect-py-reader", "enable.auto.commit": False, "enable.auto.offset.store": False}
         config.setdefault("isolation.level", "read_committed")
+        config["enable.partition.eof"] = True  # says where a partition ends behind records that are not given out, as those of commits
         try:
             self._consumer = Consumer(config, logger=ClientLog())
         except (KafkaException, ValueError) as error:
@@ -52,6 +58,7 @@ class TopicReader:
         self._admin = KafkaAdmin(properties, timeout=_LOOK_UP_SECONDS)
         self._since, self._from_end = since, from_end
         self._topics: set[str] = set()
+        self._positions: dict[TopicPartition, int] = {}
         self._has_begun = False
 
     def add(self, topics: Iterable[str]) -> list[str]:
@@ -68,6 +75,7 @@ class TopicReader:
                 self._consumer.incremental_assign([_TopicPartition(each.topic, each.partition, starts[each]) for each in partitions])
             except KafkaException as error:
                 raise ConnectError(f"Kafka's client does not read {', '.join(counts)}: {error_text(error)}") from error
+            self._positions.update(starts)
         self._topics |= {*counts}
         self._has_begun = True
         return sorted(topic for topic, count in counts.items() if count)
@@ -98,11 +106,47 @@ class TopicReader:
         records = []
         for message in self._consumer.consume(500, timeout=seconds):
             error = message.error()
+            partition = TopicPartition(message.topic(), message.partition())
             if error is None:
                 records.append(consumed_record(message))
+                self._positions[partition] = message.offset() + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._positions[partition] = max(message.offset(), self._positions.get(partition, 0))
             elif error.code() not in _PASSING and not error.retriable():
                 raise ConnectError(f"Kafka refuses: {error.str()}")
         return records
+
+    def read_to_end(self) -> Iterator[list[ConsumedRecord]]:
+        """Yield, some at a time, the records that come before the current ends; open transactions are such an end.
+
+        Raises:
+            RetriableError: nothing has come for a minute.
+            ConnectError: the brokers refuse.
+        """
+        ends = self._admin.end_offsets([*self._positions], committed=True) if self._positions else {}
+        moved = time.monotonic()
+        while any(self._positions[partition] < end for partition, end in ends.items()):
+            before = dict(self._positions)
+            if records := self.poll(_POLL_SECONDS):
+                yield records
+            if before != self._positions:
+                moved = time.monotonic()
+            elif time.monotonic() - moved > _STALLED_SECONDS:
+                topics = ", ".join(sorted({topic for topic, _ in ends}))
+                raise RetriableError(f"The end of {topics} was not reached: Kafka has sent nothing for {_STALLED_SECONDS:.0f} s.")
+
+    def record_at(self, topic: str, partition: int, offset: int, seconds: float = 5.0) -> ConsumedRecord | None:
+        """Return one record again; None: it is not there any more, or did not come in time. What comes next is read from there on."""
+        try:
+            self._consumer.seek(_TopicPartition(topic, partition, offset))
+        except KafkaException as error:
+            raise ConnectError(f"Kafka's client does not read {topic}: {error_text(error)}") from error
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for record in self.poll(_POLL_SECONDS):
+                if (record.topic, record.partition) == (topic, partition) and record.offset >= offset:
+                    return record if record.offset == offset else None
+        return None
 
     def close(self) -> None:
         """Release the client."""

@@ -101,6 +101,11 @@ class ExtractNewDocumentState(Plugin):
         """Names of the fields that documents get in addition to their own."""
         return added_names(self._fields, rewrites=self._rewrites)
 
+    @property
+    def drops_deletes(self) -> bool:
+        """Whether nothing is left of a delete."""
+        return self._mode == "drop"
+
     def apply(self, record: AnyRecord) -> AnyRecord | None:
         """Return the document, what is left of a delete, or None.
 

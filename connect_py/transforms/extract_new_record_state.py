@@ -207,6 +207,11 @@ class ExtractNewRecordState(Plugin):
         """Names of the fields that rows get in addition to their own."""
         return added_names(self._fields, rewrites=self._rewrites)
 
+    @property
+    def drops_deletes(self) -> bool:
+        """Whether nothing is left of a delete."""
+        return self._mode == "drop"
+
     def apply(self, record: AnyRecord) -> AnyRecord | None:
         """Return the row, what is left of a delete, or None.
 

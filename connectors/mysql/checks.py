@@ -85,6 +85,7 @@ class HistoryFacts:
         login: what the history's clients may do there; None where that could not be asked.
         partitions: None when it does not exist, or may not be looked at.
         error: why it could not be looked at.
+        owner: `topic.prefix` of the connector that wrote the first record; "" where there is none, or it could not be read.
     """
 
     topic: str
@@ -93,6 +94,7 @@ class HistoryFacts:
     partitions: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,7 @@ class Wanted:
     Attributes:
         reads: whether the first start reads rows.
         locking: how the first start locks, which is also for reading structures; None where it reads neither.
+        prefix: `topic.prefix`.
     """
 
     server_id: int
@@ -237,6 +240,7 @@ class Wanted:
     read_only: bool = False
     accepts_minimal: bool = False
     deletes_windows: bool = False
+    prefix: str = ""
 
 
 # -- the log ----------------------------------------------------------------------------------------------------------------------
@@ -529,8 +533,8 @@ def _signal_findings(facts: Facts, wanted: Wanted) -> Iterator[Finding]:
 # -- the topic of the schema history ----------------------------------------------------------------------------------------------
 
 
-def history_findings(history: HistoryFacts) -> Iterator[Finding]:
-    """Check that the topic keeps every structure, in one order."""
+def history_findings(history: HistoryFacts, prefix: str) -> Iterator[Finding]:
+    """Check that the topic keeps every structure of the connector with this `topic.prefix`, in one order."""
     name = history.topic
     if history.error:
         yield Finding(
@@ -555,6 +559,16 @@ def history_findings(history: HistoryFacts) -> Iterator[Finding]:
             "Structures would be read in another order than they were written in.",
             Person.YOU,
             advice="Set schema.history.internal.kafka.topic to a new name, and snapshot.mode=recovery for one start.",
+        )
+    if history.owner and history.owner != prefix:
+        yield Finding(
+            "mysql.history.owner",
+            f"The topic '{name}' has the schema history of another connector (topic.prefix={history.owner}).",
+            "The connector passes over such records. If it has none of its own there, it knows no table and does not start.",
+            Person.YOU,
+            advice="Set schema.history.internal.kafka.topic to a new name. If the connector has stored offsets, set snapshot.mode=recovery "
+            "for one start. If you have changed topic.prefix, its old name gives you the old history back.",
+            severity="risk",
         )
     wanted = []
     if "compact" in history.settings.get("cleanup.policy", ""):
@@ -607,7 +621,7 @@ def connection_finding(error: ServerError, at: str, user: str) -> Finding:
 
 def all_findings(facts: Facts, wanted: Wanted) -> list[Finding]:
     """Return all that is wrong, in the order in which it is to be mended."""
-    history = history_findings(facts.history) if facts.history is not None else ()
+    history = history_findings(facts.history, wanted.prefix) if facts.history is not None else ()
     return [*log_findings(facts, wanted), *grant_findings(facts, wanted), *table_findings(facts, wanted), *history]
 
 

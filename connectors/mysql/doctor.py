@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from connect_py.api.doctor import Diagnosis
 from connect_py.errors import ConnectError, RetriableError
-from connect_py.kafka.acl import Login, principal
+from connect_py.kafka.acl import READ, Login, principal
 from connect_py.kafka.admin import KafkaAdmin
 from connectors.engine.facts import LIMIT_SECONDS, clock_findings
 from connectors.engine.relational.tables import TableId
@@ -84,6 +84,7 @@ def _wanted(config: MySqlConfig) -> Wanted:
         read_only=config.read_only,
         accepts_minimal=config.choice("binlog.row.image.minimal") == "accept",
         deletes_windows=config.deletes_close_windows,
+        prefix=config.topic_prefix,
     )
 
 
@@ -183,8 +184,18 @@ def _history(config: MySqlConfig) -> HistoryFacts:
         login = Login(("the schema history",), principal(client), servers, allowed, uncreatable=frozenset(refused))
         if may_not_see or topic not in allowed:
             return HistoryFacts(topic, servers, login)
-        with contextlib.closing(KafkaSchemaHistory(topic, client, admin_seconds=LIMIT_SECONDS)) as history:
+        with contextlib.closing(KafkaSchemaHistory(topic, client, LIMIT_SECONDS, LIMIT_SECONDS)) as history:
             partitions, _, settings = history.describe()
+            operations = allowed[topic]
+            owner = _owner(history) if operations is None or READ in operations else ""
     except ConnectError as error:
         return HistoryFacts(topic, servers, error=str(error))
-    return HistoryFacts(topic, servers, login, partitions, settings)
+    return HistoryFacts(topic, servers, login, partitions, settings, owner=owner)
+
+
+def _owner(history: KafkaSchemaHistory) -> str:
+    """Return the `topic.prefix` in the first record; "" where there is none."""
+    with contextlib.closing(history.read()) as records:
+        first = next(records, {})
+    source = first.get("source")
+    return str(source.get("server") or "") if isinstance(source, Mapping) else ""

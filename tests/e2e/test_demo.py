@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.app.cli import main
 from connect_py.app.demo.screen import Screen
 from connect_py.app.demo.stage import Stage
-from connect_py.app.demo.story import Story
+from connect_py.app.demo.story import SINK, SOURCE, Story
 from connect_py.app.services.process import is_listening, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -57,8 +59,10 @@ def test_the_demo_of_two_workers_kills_one_and_shows_the_other_go_on(env: dict[s
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_the_demo_kills_task_spark_and_worker_and_finds_the_tables_equal(env: dict[str, str]) -> None:
-    done = subprocess.run([*COMMAND, "--kill"], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+@pytest.mark.parametrize("source", ["postgresql", "mysql", "mongodb"])
+def test_the_demo_kills_task_spark_and_worker_and_finds_topics_and_tables_equal(env: dict[str, str], source: str) -> None:
+    command = [*COMMAND, "--kill", "--source", source]
+    done = subprocess.run(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     killed = re.findall(r"\$ kill -9 (\d+) +# (.*); ([\d,]+) rows have changed", done.stdout)
     assert [what for _, what, _ in killed] == ["the task that reads the database", "Spark", "the worker, and all that it runs"]
@@ -73,6 +77,7 @@ def test_the_demo_kills_task_spark_and_worker_and_finds_the_tables_equal(env: di
     # every fourth change deletes a row; the tutorial leaves four
     left = 4 + inserted - changed // 4
     assert f"inventory.customers (inventory.customers): equal; {left} rows in the source, {left} in the table" in done.stdout
+    assert f".inventory.customers (inventory.customers): equal; {left} rows in the source, {left} in the topic" in done.stdout
     assert "inventory.orders (inventory.orders): equal" in done.stdout
 
 
@@ -91,6 +96,23 @@ def test_the_demo_of_each_database_shows_the_same_customers_and_counts_the_rows_
     assert re.search(r"1001 +Ada +Lindgren +ada\.lindgren@example\.com", last_table)
     assert re.search(r"1005 +Elif +Moreau", last_table)
     assert "1004" not in last_table
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_doctor_finds_nothing_wrong_with_the_demo_and_its_sink(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = Stage()
+    try:
+        Story(stage, Screen(), 1).tell()
+        (worker,) = stage.workers
+        for name in (SOURCE, SINK):
+            capsys.readouterr()
+            code = main(["doctor", name, "--worker", worker.url, "--json"])
+            said = json.loads(capsys.readouterr().out)
+            assert (code, said["findings"], said["unseen"]) == (0, [], []), said
+            assert said["looked_at"]
+    finally:
+        stage.stop()
 
 
 def test_without_the_lakehouse_the_second_worker_takes_over_and_no_row_is_lost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -265,8 +265,23 @@ def test_events_are_shown_as_they_come_and_tables_read_again(
             return
         assert again.code == 0
         assert again.lines[0].split(" ", 1)[1].startswith("started") and again.lines[-1].split(" ", 1)[1].startswith("completed"), again.out
-        last = run("tail", tag, "--from", "1h", "--op", "r", "-n", "3", "--json", *brokers)
-        assert [json.loads(line)["key"] for line in last.lines] == [{"id": 1001}, {"id": 1002}, {"id": 1002}]
+        told = run("notifications", tag, "-n", "1")
+        assert told.lines == again.lines[-1:], "the last of them"
+        assert run("notifications", tag, "-n", "-1").code == 1
+        arguments = ["notifications", tag, "--follow", "-n", "1", "--json", "--worker", own.url]
+        with subprocess.Popen([sys.executable, "-m", "connect_py.app.cli", *arguments], stdout=subprocess.PIPE, text=True) as following:
+            assert following.stdout is not None
+            assert json.loads(following.stdout.readline())["type"] == "COMPLETED"  # of the snapshot before
+            assert run("snapshot", tag, "--tables", "public.customers", "--where", "id > 1001").code == 0
+            types = []
+            for line in following.stdout:
+                types.append(json.loads(line)["type"])
+                if types[-1] == "COMPLETED":
+                    break
+            following.send_signal(signal.SIGINT)
+            assert (types[0], following.wait(30)) == ("STARTED", 130)
+        last = run("tail", tag, "--from", "1h", "--op", "r", "-n", "4", "--json", *brokers)
+        assert [json.loads(line)["key"] for line in last.lines] == [{"id": 1001}, *[{"id": 1002}] * 3]
 
 
 def test_a_connector_goes_with_all_that_it_has_left_behind(

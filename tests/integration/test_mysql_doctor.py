@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 import pymysql
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api import Diagnosis, Finding, Person
@@ -202,6 +204,21 @@ def test_a_history_that_loses_records_is_found(place: Place) -> None:
     assert found.findings[1].statements[0].endswith(f"--entity-name {topic} --add-config retention.ms=-1")
     unreached = place.look(schema_history_internal_kafka_bootstrap_servers="127.0.0.1:1")
     assert (checks(unreached), unreached.code) == (["mysql.history.connection"], 3)
+
+
+def test_a_history_of_another_connector_is_found(place: Place) -> None:
+    topic, own = f"history_{place.database}", f"own_{place.database}"
+    admin = AdminClient({"bootstrap.servers": place.bootstrap})
+    forever = {"retention.ms": "-1"}
+    for made in admin.create_topics([NewTopic(name, 1, 1, config=forever) for name in (topic, own)]).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": place.bootstrap})
+    for name, server in ((topic, "somebody"), (own, place.database)):
+        producer.produce(name, json.dumps({"source": {"server": server}, "position": {}, "ddl": "SET @a = 1"}).encode(), partition=0)
+    assert producer.flush(20) == 0
+    found = place.look(schema_history_internal_kafka_topic=topic)
+    assert checks(found) == ["mysql.history.owner"] and "topic.prefix=somebody" in found.findings[0].what
+    assert place.look(schema_history_internal_kafka_topic=own).findings == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -113,6 +114,47 @@ def test_every_type_of_postgresql_is_found_equal_and_each_kind_of_difference_is_
             lake.drain(task)
             code, (again,) = found([*paths, "--wait", "0"], capsys)
             assert (code, again["equal"]) == (0, True), again
+
+
+def test_topic_and_table_are_held_against_the_source_and_the_side_that_is_wrong_is_named(
+    lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with postgres.connect(database) as db:
+        db.execute("CREATE TABLE things (id int PRIMARY KEY, t text)")
+        db.execute("INSERT INTO things SELECT i, 'x' FROM generate_series(1, 50) i")
+        source = postgres_source(postgres, database, tag, topic_prefix=tag, table_include_list="public.things")
+        sink = lake.config(f"{tag}.public.things")
+        with PostgresPump(source, lake) as pump:
+            pump.pump(until=50)
+            task = lake.start(sink)
+            lake.drain(task)
+            paths = [*files(source, sink), "--bootstrap-servers", lake.bootstrap, "--wait", "0"]
+            code, (topic, table) = found(paths, capsys)
+            assert (code, topic["side"], topic["equal"], topic["topic_rows"]) == (0, "topic", True, 50), topic
+            assert (table["side"], table["equal"], table["topic_equal"]) == ("table", True, True), table
+            since = datetime.datetime.now(datetime.UTC).isoformat()
+            db.execute("UPDATE things SET t = 'y' WHERE id IN (7, 8)")
+            db.execute("DELETE FROM things WHERE id = 9")
+            pump.pump(until=54)
+            # the topic has them, the table not yet
+            code, (topic, table) = found(paths, capsys)
+            assert (code, topic["equal"], table["topic_equal"], table["different"], table["extra"]) == (3, True, True, 2, 1), table
+            assert main(["verify", *paths]) == 3
+            assert "the topic is equal to the source, so the sink is behind or wrong" in capsys.readouterr().out
+            for part in ("100%", "50"):
+                code, (topic, table) = found([*paths, "--since", since, "--sample", part], capsys)
+                assert (code, topic["records"], topic["equal"], table["compared"]) == (3, 4, True, 2), (topic, table)
+                assert (table["different"], table["extra"], table["missing"]) == (2, 1, 0), table
+            lake.drain(task)
+            assert found([*paths, "--since", since], capsys)[0] == 0
+            # what neither has
+            db.execute("INSERT INTO things VALUES (60, 'z')")
+            code, (topic, table) = found(paths, capsys)
+            assert (code, topic["missing"], table["missing"], table["topic_equal"]) == (3, 1, 1, False), table
+            assert main(["verify", *paths]) == 3
+            assert "the topic differs too, so look at the source connector first" in capsys.readouterr().out
+            code, part = found([*paths, "--sample", "20%"], capsys)
+            assert {each["side"] for each in part} == {"topic", "table"} and part[0]["compared"] == part[1]["compared"] < 40
 
 
 @iceberg_and_long_delta

@@ -203,8 +203,8 @@ def undecoded(data: bytes | None) -> Any:
         return data.hex()
 
 
-def start_milliseconds(text: str, now: int) -> int | None:
-    """Return from when ``--from`` reads, in epoch milliseconds: None for ``earliest``, `now` for ``now``, before it for ``90s``, ``10m``,
+def start_milliseconds(text: str, now: int, option: str = "--from") -> int | None:
+    """Return from when an option reads, in epoch milliseconds: None for ``earliest``, `now` for ``now``, before it for ``90s``, ``10m``,
     ``2h`` and ``1d``, or a moment in ISO 8601.
 
     Raises:
@@ -219,7 +219,7 @@ def start_milliseconds(text: str, now: int) -> int | None:
     try:
         return int(datetime.datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
-        raise ConfigError(f"--from {text} is not understood: write now, earliest, 10m (s, m, h, d) or 2026-01-31T10:00:00") from None
+        raise ConfigError(f"{option} {text} is not understood: write now, earliest, 10m (s, m, h, d) or 2026-01-31T10:00:00") from None
 
 
 def is_wanted(event: Event, ops: Sequence[str], tables: Sequence[str]) -> bool:

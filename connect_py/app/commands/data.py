@@ -1,7 +1,7 @@
-"""`snapshot`, `compact` and `tail`: a connector's data.
+"""`snapshot`, `compact`, `notifications` and `tail`: a connector's data.
 
-`snapshot` and `compact` need this project's worker. `tail` reads the topics from Kafka itself, since no worker's REST API has records: it
-needs the brokers' address, and the worker's properties where the connector relies on the worker's converters.
+The first three need this project's worker. `tail` reads the topics from Kafka itself, since no worker's REST API has records: it needs the
+brokers' address, and the worker's properties where the connector relies on the worker's converters.
 """
 
 from __future__ import annotations
@@ -132,12 +132,16 @@ def _notes(client: ConnectClient, chosen: argparse.Namespace, since: int | None,
             since = int(note["sequence"])
             if about not in str(note["aggregate_type"]):
                 continue
-            if chosen.json:
-                say_json(note)
-            else:
-                say([_note_line(note)])
+            _print_note(chosen, note)
             yield note
         time.sleep(_FOLLOW_SECONDS)
+
+
+def _print_note(chosen: argparse.Namespace, note: Mapping[str, Any]) -> None:
+    if chosen.json:
+        say_json(note)
+    else:
+        say([_note_line(note)])
 
 
 def _follow_snapshot(client: ConnectClient, chosen: argparse.Namespace, since: int | None, signal: str) -> int:
@@ -189,6 +193,31 @@ def _follow_compaction(client: ConnectClient, chosen: argparse.Namespace, since:
         if note["type"] == "COMPLETED" and note["id"] == signal:
             break
     return code
+
+
+# -- notifications -------------------------------------------------------------------------------------------------------------------
+
+
+def _notifications_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the connector")
+    parser.add_argument("--follow", action="store_true", help="show those that come, too, until Ctrl-C")
+    parser.add_argument("-n", "--count", type=int, default=20, metavar="N", help="only the last N of those that are there (20)")
+    add_worker_options(parser)
+
+
+def _notifications(chosen: argparse.Namespace) -> int:
+    if chosen.count < 0:
+        raise ConfigError("--count needs a number of 0 or more")
+    client = client_of(chosen)
+    known = client.notifications(chosen.name)
+    for note in known[max(0, len(known) - chosen.count) :]:
+        _print_note(chosen, note)
+    if not known and not chosen.follow:
+        say_note(f"{chosen.name} has sent no notifications since its worker's start")
+    if chosen.follow:
+        for _ in _notes(client, chosen, int(known[-1]["sequence"]) if known else None, ""):
+            pass
+    return OK
 
 
 # -- tail ----------------------------------------------------------------------------------------------------------------------------
@@ -343,6 +372,15 @@ COMMANDS = (
             "compact lake --tables inventory.orders,inventory.customers",
         ),
         exits={3: "with --follow: a table could not be compacted"},
+    ),
+    Command(
+        "notifications",
+        "Data",
+        "notifications of a connector's tasks, such as of the progress of a snapshot",
+        _notifications_options,
+        _notifications,
+        about="A worker keeps 1,000 notifications of each connector. It needs this project's worker.",
+        examples=("notifications inventory", "notifications inventory --follow", "notifications inventory --json -n 1"),
     ),
     Command(
         "tail",

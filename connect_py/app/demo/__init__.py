@@ -103,8 +103,8 @@ def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
     screen.code(f"$ {stage.database.command()}")
     read = f"StaticTable.from_metadata('{stage.warehouse}/inventory/customers').scan().to_arrow().to_pylist()"
     screen.code(f'$ {python} -c "from pyiceberg.table import StaticTable; print({read})"')
-    screen.say("   Compare the tables with the database, row by row:")
-    screen.code(f"$ {command_line} verify {SOURCE} {SINK} --worker {url}")
+    screen.say("   Compare topics and tables with the database, row by row:")
+    screen.code(f"$ {command_line} verify {SOURCE} {SINK} --worker {url} --bootstrap-servers {stage.kafka.bootstrap}")
     for worker in stage.workers:
         if not worker.service.is_alive():
             screen.say("   Start the killed worker again, and see it get its part of the work; Ctrl-C ends it:")

@@ -282,10 +282,11 @@ class Story:
         return time.monotonic(), len(writer.keys)
 
     def _verify(self) -> None:
-        """Compare all tables with the database, by the command. Raises ConnectError with what it printed."""
-        arguments = ["verify", SOURCE, SINK, "--worker", self.url, "--wait", f"{PATIENCE_SECONDS:.0f}"]
+        """Compare all topics and tables with the database, by the command. Raises ConnectError with what it printed."""
+        arguments = ["verify", SOURCE, SINK, "--worker", self.url, "--bootstrap-servers", self._stage.kafka.bootstrap]
+        arguments += ["--wait", f"{PATIENCE_SECONDS:.0f}"]
         self._screen.code("$ connect-py " + " ".join(arguments))
-        with self._screen.working("comparing the tables with the database, row by row"):
+        with self._screen.working("comparing topics and tables with the database, row by row"):
             done = subprocess.run(
                 [sys.executable, "-P", "-m", "connect_py.app.cli", *arguments],
                 capture_output=True,

@@ -4,7 +4,7 @@ The table is read first, at one commit: digests of its rows go into an index. Th
 does not have, or has otherwise, is only suspected: the sink follows the source by seconds. So the table is read again, and again, until the
 time is up. A key is settled as soon as the table shows any state that the source has been seen in since the suspicion arose, its absence
 among them; what never does, differs. Then both rows are read once more, to be shown. Memory holds a range of the source, a batch of the
-table, and the suspects (at most `Patience.suspects`).
+table, and the suspects (at most `Patience.suspects`). `connect_py.app.verify.topic` compares topics in the same way.
 
 Of a table without a key, `KeylessComparison` asks which rows there are, and how often. Every event is a row of the table. What was read or
 inserted is there once more, what was deleted once less. An update brings the new row and leaves the old one, and the table does not say
@@ -18,37 +18,203 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from connect_py.app.verify.changelog import Changelog, check_truncated
+from connect_py.app.verify.choice import Chosen, Sample
 from connect_py.app.verify.index import CountIndex, DigestIndex
 from connect_py.app.verify.lake import LakeTable
 from connect_py.app.verify.layout import Layout, Normal, NotComparableError
 from connect_py.app.verify.normal import digest
 from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Difference, Outcome, Patience
-from connect_py.app.verify.source import KeyRange, SourceTables
+from connect_py.app.verify.source import KeyRange, SourceRow, SourceTables
 
 
 @dataclass(slots=True)
-class _Suspect:
-    """`states` are digests of the rows that the source had, None for no row."""
+class Suspect:
+    """A key that may differ.
+
+    Attributes:
+        range: of the source, where the key was found; None: it was not.
+        states: of the rows that the source had, None for no row.
+        is_there: whether the source had a row at the last look.
+    """
 
     range: KeyRange | None
     states: set[bytes | None]
+    is_there: bool = False
 
 
-class Comparison:
-    """One run over one table; used by one thread.
+class KeyedComparison:
+    """Compare rows by key with a side that follows the source; used by one thread.
+
+    Subclasses read that side. A row's *state* are bytes that stand for its values.
 
     Args:
         extras_count: whether rows that the source has not are differences.
-        changes: knows which rows there are, of a table that keeps every change.
+        chosen: which keys are compared, by their digests; None: all.
         progress: receives what the first look has read, and what is waited for.
         sleep: waits for the given seconds between two looks.
         clock: monotonic seconds, for the end of patience.
+    """
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        sources: SourceTables,
+        patience: Patience,
+        *,
+        extras_count: bool = True,
+        chosen: Chosen | None = None,
+        progress: Progress | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.outcome = outcome
+        self.sources = sources
+        self.patience = patience
+        self.extras_count = extras_count
+        self.chosen = chosen
+        self.progress = progress or Progress()
+        self.suspects: dict[bytes, Suspect] = {}
+        self._sleep = sleep
+        self._clock = clock
+        self._ranges: list[KeyRange] = []
+
+    def run(self) -> None:
+        """Fill in the outcome. Raises ConnectError: one of the sides cannot be read."""
+        self.look()
+        deadline = self._clock() + self.patience.wait
+        while self.suspects and (left := deadline - self._clock()) > 0:
+            self.progress.wait(len(self.suspects), left)
+            self._sleep(min(self.patience.pause, left))
+            self.look_again()
+            if self.suspects:
+                for key, row in self._of_source_again():
+                    self.suspects[key].states.add(None if row is None else self.state_of(row))
+        if self.suspects:
+            self._show()
+
+    # -- what subclasses read -----------------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Read the side, then the source by `look_at_source`, and the rows that only the side has."""
+        raise NotImplementedError
+
+    def look_again(self) -> None:
+        """Go to what the side has now, and `settle`."""
+        raise NotImplementedError
+
+    def key_of(self, row: SourceRow) -> bytes:
+        """Return the digest of a row's key."""
+        raise NotImplementedError
+
+    def state_of(self, row: SourceRow) -> bytes:
+        """Return the state of a row."""
+        raise NotImplementedError
+
+    def is_same(self, present: bytes | None, state: bytes | None) -> bool:
+        """Return whether the side has a state of the source."""
+        return present == state
+
+    def is_settled(self, key: bytes, present: bytes | None, states: Collection[bytes | None]) -> bool:
+        """Return whether a suspect is right after all.
+
+        Args:
+            present: the state that the side has now.
+            states: in which the source has been seen.
+        """
+        return any(self.is_same(present, state) for state in states)
+
+    def last_states(self, shown: frozenset[bytes]) -> Mapping[bytes, bytes]:
+        """Return the suspects' states that the side has now; rows of those that are shown are kept for `difference`."""
+        raise NotImplementedError
+
+    def difference(self, key: bytes, row: SourceRow | None) -> Difference | None:
+        """Return what is shown of a key, with the source's row; None for nothing."""
+        raise NotImplementedError
+
+    # -- what is common ----------------------------------------------------------------------------------------------------------------
+
+    def look_at_source(self, differing: Callable[[dict[bytes, bytes]], Iterable[bytes]]) -> None:
+        """The first look at the source.
+
+        Args:
+            differing: returns those of a range's keys whose states the side has not.
+        """
+        for name in self.outcome.sources:
+            for range_, rows in self.sources.ranges(name):
+                self._ranges.append(range_)
+                self.outcome.source_rows += len(rows)
+                self.progress.read("source", len(rows))
+                keys = ((self.key_of(row), row) for row in rows)
+                states = {key: self.state_of(row) for key, row in keys if self.chosen is None or self.chosen(key)}
+                self.outcome.compared += len(states)
+                for key in differing(states):
+                    self.suspect(key, range_, states[key])
+
+    def suspect(self, key: bytes, range_: KeyRange | None, state: bytes | None) -> None:
+        """Watch a key; without a range it was not in the source."""
+        if self.chosen is not None and not self.chosen(key):
+            return
+        if len(self.suspects) < self.patience.suspects:
+            self.suspects[key] = Suspect(range_, {state})
+        else:
+            self.outcome.unwatched += 1
+
+    def settle(self, present: Mapping[bytes, bytes | None]) -> None:
+        """Release the suspects of which the side has a state that the source has been seen in."""
+        settled = [key for key, suspect in self.suspects.items() if any(self.is_same(present.get(key), state) for state in suspect.states)]
+        for key in settled:
+            del self.suspects[key]
+        self.outcome.settled += len(settled)
+
+    def _show(self) -> None:
+        """Read what is left once more, with values of those that are shown."""
+        shown = frozenset(itertools.islice(self.suspects, self.patience.shown))
+        rows: dict[bytes, SourceRow | None] = {}
+        for key, row in self._of_source_again():
+            self.suspects[key].states.add(None if row is None else self.state_of(row))
+            rows[key] = row if key in shown else None
+            self.suspects[key].is_there = row is not None
+        present = self.last_states(shown)
+        for key, suspect in self.suspects.items():
+            if self.is_settled(key, present.get(key), suspect.states):
+                self.outcome.settled += 1
+                continue
+            kind = "missing" if present.get(key) is None else "different" if suspect.is_there else "extra"
+            self.outcome.counts[kind] += 1
+            if key in shown and (difference := self.difference(key, rows[key])) is not None:
+                self.outcome.differences.append(difference)
+
+    def _of_source_again(self) -> Iterator[tuple[bytes, SourceRow | None]]:
+        """Every suspect as the source has it now. Where any of them was not found before, all ranges are read."""
+        suspects = self.suspects.values()
+        everywhere = any(suspect.range is None for suspect in suspects)
+        wanted = {suspect.range for suspect in suspects}
+        unseen = set(self.suspects)
+        if everywhere:
+            rows = (row for name in self.outcome.sources for _, part in self.sources.ranges(name) for row in part)
+        else:
+            rows = (row for range_ in self._ranges if range_ in wanted for row in self.sources.again(range_))
+        for row in rows:
+            if (key := self.key_of(row)) in unseen:
+                unseen.discard(key)
+                yield key, row
+        for key in unseen:
+            yield key, None
+
+
+class Comparison(KeyedComparison):
+    """One run over one lakehouse table.
+
+    Args:
+        changes: knows which rows there are, of a table that keeps every change.
+        sample: the part of the keys that is compared; None: all.
+        more: of `KeyedComparison`.
     """
 
     def __init__(
@@ -59,99 +225,75 @@ class Comparison:
         layout: Layout,
         patience: Patience,
         *,
-        extras_count: bool = True,
         changes: Changelog | None = None,
-        progress: Progress | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        sample: Sample | None = None,
+        **more: Any,
     ) -> None:
-        self._outcome = outcome
-        self._sources = sources
+        super().__init__(outcome, sources, patience, **more)
         self._lake = lake
         self._layout = layout
-        self._patience = patience
-        self._extras_count = extras_count
         self._changes = changes
-        self._progress = progress or Progress()
-        self._sleep = sleep
-        self._clock = clock
-        self._ranges: list[KeyRange] = []
-        self._suspects: dict[bytes, _Suspect] = {}
+        self._sample = sample
+        self._of_table_shown: dict[bytes, Normal] = {}
 
-    def run(self) -> None:
-        """Fill in the outcome. Raises ConnectError: one of the sides cannot be read."""
+    def look(self) -> None:
+        samples = self._sample if self.chosen is None else None
+        if samples is not None:
+            self.chosen = samples.chosen(self._lake.row_estimate())
         index = DigestIndex()
         try:
             for rows in self._of_table():
-                index.add([(digest(key), digest(row)) for key, row in rows])
-                self._progress.read("table", len(rows))
-            self._outcome.table_rows, self._outcome.twice = index.count("rows"), index.count("twice")
-            self._look(index)
+                keys = ((digest(key), row) for key, row in rows)
+                index.add([(key, digest(row)) for key, row in keys if self.chosen is None or self.chosen(key)])
+                self.progress.read("table", len(rows))
+                self.outcome.table_rows += len(rows)
+            self.outcome.twice = index.count("twice")
+            if samples is not None and self.chosen is None:
+                self.chosen = samples.chosen(index.count("rows"))
+            self.look_at_source(
+                lambda states: [found.key for found in index.differing(list(states.items())) if found.row != states[found.key]]
+            )
+            if self.extras_count:
+                for key in index.unseen():
+                    self.suspect(key, None, None)
         finally:
             index.close()
-        deadline = self._clock() + self._patience.wait
-        while self._suspects and (left := deadline - self._clock()) > 0:
-            self._progress.wait(len(self._suspects), left)
-            self._sleep(min(self._patience.pause, left))
-            self._lake.refresh()
-            self._settle(self._of_suspects(self._of_table()))
-            if self._suspects:
-                for key, state, _ in self._of_source_again():
-                    self._suspects[key].states.add(state)
-        if self._suspects:
-            self._show()
 
-    def _look(self, index: DigestIndex) -> None:
-        """The first look at the source."""
-        for name in self._outcome.sources:
-            for range_, rows in self._sources.ranges(name):
-                self._ranges.append(range_)
-                self._outcome.source_rows += len(rows)
-                self._progress.read("source", len(rows))
-                digests = {digest(key): digest(row) for key, row in map(self._layout.of_source, rows)}
-                for found in index.differing(list(digests.items())):
-                    if found.row != digests[found.key]:
-                        self._suspect(found.key, range_, digests[found.key])
-        if self._extras_count:
-            for key in index.unseen():
-                self._suspect(key, None, None)
+    def look_again(self) -> None:
+        self._lake.refresh()
+        self.settle({key: digest(row) for key, row in self._of_suspects()})
 
-    def _suspect(self, key: bytes, range_: KeyRange | None, state: bytes | None) -> None:
-        if len(self._suspects) < self._patience.suspects:
-            self._suspects[key] = _Suspect(range_, {state})
-        else:
-            self._outcome.unwatched += 1
+    def key_of(self, row: SourceRow) -> bytes:
+        return digest(self._layout.key_of_source(row))
 
-    def _settle(self, present: dict[bytes, bytes]) -> None:
-        settled = [key for key, suspect in self._suspects.items() if present.get(key) in suspect.states]
-        for key in settled:
-            del self._suspects[key]
-        self._outcome.settled += len(settled)
+    def state_of(self, row: SourceRow) -> bytes:
+        return digest(self._layout.of_source(row)[1])
 
-    def _show(self) -> None:
-        """Read what is left once more, with values of those that are shown."""
-        shown = frozenset(itertools.islice(self._suspects, self._patience.shown))
-        of_source = {key: (state, row if key in shown else None) for key, state, row in self._of_source_again()}
-        of_table: dict[bytes, tuple[bytes, Normal | None]] = {}
-        for rows in self._of_table():
-            of_table.update(
-                {key: (digest(row[1]), row if key in shown else None) for row in rows if (key := digest(row[0])) in self._suspects}
-            )
-        for key, suspect in self._suspects.items():
-            state, here = of_source[key]
-            present, there = of_table.get(key, (None, None))
-            if present in suspect.states or present == state:
-                self._outcome.settled += 1
-                continue
-            self._outcome.counts["missing" if present is None else "extra" if state is None else "different"] += 1
-            if row := here or there:
-                self._outcome.differences.append(
-                    Difference(
-                        dict(zip([column.name for column in self._layout.key], row[0], strict=True)),
-                        None if here is None else self._named(here[1]),
-                        None if there is None else self._named(there[1]),
-                    )
-                )
+    def is_settled(self, key: bytes, present: bytes | None, states: Collection[bytes | None]) -> bool:
+        """Return whether a suspect is right after all.
+
+        Args:
+            present: the state that the side has now.
+            states: in which the source has been seen.
+        """
+        return any(self.is_same(present, state) for state in states)
+
+    def last_states(self, shown: frozenset[bytes]) -> Mapping[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        for key, row in self._of_suspects():
+            found[key] = digest(row)
+            if key in shown:
+                self._of_table_shown[key] = row
+        return found
+
+    def difference(self, key: bytes, row: SourceRow | None) -> Difference | None:
+        here = None if row is None else self._layout.of_source(row)[1]
+        there = self._of_table_shown.get(key)
+        values = here if here is not None else there
+        if values is None:
+            return None
+        named = dict(zip([column.name for column in self._layout.key], self._layout.key_of(values), strict=True))
+        return Difference(named, None if here is None else self._named(here), None if there is None else self._named(there))
 
     def _named(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip([column.name for column in self._layout.columns], values, strict=True))
@@ -161,31 +303,17 @@ class Comparison:
     def _of_table(self) -> Iterator[list[Normal]]:
         if self._changes is not None:
             yield from self._changes.rows()
-            self._outcome.changes, self._outcome.doubled = self._changes.changes, self._changes.doubled
+            self.outcome.changes, self.outcome.doubled = self._changes.changes, self._changes.doubled
             return
         for batch in self._lake.batches(self._layout.read):
             yield list(self._layout.of_table(batch))
 
-    def _of_suspects(self, batches: Iterable[list[Normal]]) -> dict[bytes, bytes]:
-        return {hashed: digest(row) for rows in batches for key, row in rows if (hashed := digest(key)) in self._suspects}
-
-    def _of_source_again(self) -> Iterator[tuple[bytes, bytes | None, Normal | None]]:
-        """Every suspect as the source has it now: key, row's digest, row. Where any of them was not found before, all ranges are read."""
-        suspects = self._suspects.values()
-        everywhere = any(suspect.range is None for suspect in suspects)
-        wanted = None if everywhere else {suspect.range for suspect in suspects}
-        unseen = set(self._suspects)
-        if everywhere:
-            rows = (row for name in self._outcome.sources for _, part in self._sources.ranges(name) for row in part)
-        else:
-            rows = (row for range_ in self._ranges if wanted is not None and range_ in wanted for row in self._sources.again(range_))
-        for found in map(self._layout.of_source, rows):
-            hashed = digest(found[0])
-            if hashed in self._suspects:
-                unseen.discard(hashed)
-                yield hashed, digest(found[1]), found
-        for key in unseen:
-            yield key, None, None
+    def _of_suspects(self) -> Iterator[tuple[bytes, tuple[Any, ...]]]:
+        """Yield those of the table's rows that are suspects, by key."""
+        for rows in self._of_table():
+            for key, row in rows:
+                if (hashed := digest(key)) in self.suspects:
+                    yield hashed, row
 
 
 #: What an event does to the number of its row's copies. A truncate is no row.

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from connect_py.app.verify.pairs import Result
-from connect_py.app.verify.report import Difference, Outcome, hidden_of, notes_of, shown_value
+from connect_py.app.verify.report import Difference, Outcome, hidden_of, kind_of, notes_of, shown_value, side_of
 
 # colours of both themes have a contrast of 4.5 at least to their background (WCAG 2.2, 1.4.3)
 _STYLE = """
@@ -33,7 +33,17 @@ code { font: .9em ui-monospace, monospace }
 .bad { color: var(--bad); font-weight: 600 }
 """
 
-_COLUMNS = ("table", "source", "outcome", "rows in the source", "rows in the table", "missing", "extra", "different", "seconds")
+_COLUMNS = (
+    "table or topic",
+    "source",
+    "outcome",
+    "rows in the source",
+    "rows on the other side",
+    "missing",
+    "extra",
+    "different",
+    "seconds",
+)
 
 
 def page(results: Sequence[Result], began: datetime.datetime, *, seconds: float, error: str | None = None) -> str:
@@ -69,7 +79,10 @@ def _verdict(outcomes: Sequence[Outcome], error: str | None) -> str:
     equal = sum(outcome.equal for outcome in outcomes)
     problems = sum(outcome.problem is not None for outcome in outcomes)
     different = len(outcomes) - equal - problems
-    what = "table is equal to its source" if len(outcomes) == 1 else "tables are equal to their source"
+    one, several = (
+        ("table", "tables") if all(side_of(outcome) == "table" for outcome in outcomes) else ("table or topic", "tables and topics")
+    )
+    what = f"{one} is equal to its source" if len(outcomes) == 1 else f"{several} are equal to their source"
     parts = [f"{equal} of {len(outcomes)} {what}"]
     parts += [f"{different} {'differs' if different == 1 else 'differ'}"] if different else []
     parts += [f"{problems} could not be compared"] if problems else []
@@ -100,7 +113,8 @@ def _line(outcome: Outcome) -> str:
     said = "not compared" if outcome.problem else "equal" if outcome.equal else "different"
     numbers = [outcome.source_rows, outcome.table_rows, *(outcome.counts[kind] for kind in ("missing", "extra", "different"))]
     cells = [
-        f"<td><code>{escape(outcome.table)}</code></td><td><code>{escape(', '.join(outcome.sources))}</code></td>",
+        f"<td>{'topic ' if side_of(outcome) == 'topic' else ''}<code>{escape(outcome.table)}</code></td>",
+        f"<td><code>{escape(', '.join(outcome.sources))}</code></td>",
         f'<td class="{"good" if outcome.equal else "bad"}">{said}</td>',
         *(f'<td class="number">{"" if outcome.problem else format(number, ",")}</td>' for number in numbers),
         f'<td class="number">{outcome.seconds:.1f}</td>',
@@ -109,23 +123,23 @@ def _line(outcome: Outcome) -> str:
 
 
 def _details(outcome: Outcome) -> Iterator[str]:
-    yield f"<h3><code>{escape(outcome.table)}</code></h3>"
+    yield f"<h3>{'Topic ' if side_of(outcome) == 'topic' else ''}<code>{escape(outcome.table)}</code></h3>"
     notes = [f"not compared: {outcome.problem}"] if outcome.problem else notes_of(outcome)
     if notes:
         yield f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
     if not outcome.differences:
         return
     yield '<div class="wide"><table><thead><tr>'
-    yield "".join(f'<th scope="col">{name}</th>' for name in ("difference", "key", "in the source", "in the table"))
+    yield "".join(f'<th scope="col">{name}</th>' for name in ("difference", "key", "in the source", f"in the {side_of(outcome)}"))
     yield "</tr></thead><tbody>"
     for difference in outcome.differences:
-        yield f"<tr>{''.join(_cells(difference))}</tr>"
+        yield f"<tr>{''.join(_cells(outcome, difference))}</tr>"
     yield "</tbody></table></div>"
     if (hidden := hidden_of(outcome)) > 0:
         yield f"<p>… and {hidden:,} more</p>"
 
 
-def _cells(difference: Difference) -> Iterator[str]:
+def _cells(outcome: Outcome, difference: Difference) -> Iterator[str]:
     """Yield the cells of a difference: of rows that both have, only what differs."""
     source, table = difference.source, difference.table
     if difference.copies is not None:
@@ -137,7 +151,9 @@ def _cells(difference: Difference) -> Iterator[str]:
         table_text = _values({name: values[1] for name, values in difference.columns.items()})
     else:
         source_text, table_text = _values(source), _values(table)
-    yield f"<td>{difference.kind}</td><td>{_values(difference.key)}</td><td>{source_text}</td><td>{table_text}</td>"
+    if difference.place is not None:
+        table_text += f'<br><span class="dim">{escape(difference.place)}</span>'
+    yield f"<td>{kind_of(outcome, difference)}</td><td>{_values(difference.key)}</td><td>{source_text}</td><td>{table_text}</td>"
 
 
 def _values(row: dict[str, Any] | None) -> str:

@@ -37,6 +37,10 @@ class NotComparableError(ConnectError):
     """A table's rows do not say what would have to be known of them; the text says what."""
 
 
+#: What reads the compared columns of a row of the source, in their order.
+_Readers = list[Callable[[SourceRow], Any]]
+
+
 @dataclass(frozen=True)
 class Column:
     """A compared column.
@@ -79,7 +83,7 @@ class Layout:
     ) -> None:
         self._types = {field.name: field.type for field in types}
         self._fills_nulls = fills_nulls
-        self._known: dict[tuple[int, int], tuple[Schema | None, Schema, Callable[[SourceRow], Normal]]] = {}
+        self._known: dict[tuple[int, int], tuple[Schema | None, Schema, _Readers]] = {}
         self._passed_over = _OF_SINK | added_fields
         names = {} if row is None else self._columns_of(row)
         if row is None or columns_vary:
@@ -137,6 +141,15 @@ class Layout:
 
     def of_source(self, row: SourceRow) -> Normal:
         """Return a row of the source."""
+        values = tuple([reader(row) for reader in self._readers_of(row)])
+        return self.key_of(values), values
+
+    def key_of_source(self, row: SourceRow) -> tuple[Any, ...]:
+        """Return the key of a row of the source."""
+        readers = self._readers_of(row)
+        return tuple([readers[place](row) for place in self._key_places])
+
+    def _readers_of(self, row: SourceRow) -> _Readers:
         key = row.key.schema if row.key is not None else None
         known = self._known.get((id(key), id(row.row.schema)))
         if known is None:
@@ -144,7 +157,7 @@ class Layout:
                 self._known.clear()
             # the schemas are kept with it, so that no other one gets their ids
             known = self._known[id(key), id(row.row.schema)] = key, row.row.schema, self._reader(row)
-        return known[2](row)
+        return known[2]
 
     def _columns_of(self, row: SourceRow) -> dict[str, None]:
         return dict.fromkeys([*self._names(row.row), *(self._names(row.key) if row.key is not None else ())])
@@ -158,11 +171,11 @@ class Layout:
         places = (*newer[-1:], *([name] if name in self._types else ()))
         return Column(name, places, self._types[places[0]] if places else None)
 
-    def _reader(self, row: SourceRow) -> Callable[[SourceRow], Normal]:
-        """Return what reads rows of the same schemas: values of the key are the record key's."""
+    def _reader(self, row: SourceRow) -> _Readers:
+        """Return what reads the columns of rows of the same schemas: values of the key are the record key's."""
         of_key = _fields(row.key) if row.key is not None else {}
         of_row = _fields(row.row)
-        readers: list[Callable[[SourceRow], Any]] = []
+        readers: _Readers = []
         for column in self.columns:
             in_key = column.name in of_key
             place, schema = of_key.get(column.name) or of_row.get(column.name) or (None, None)
@@ -172,12 +185,7 @@ class Layout:
             convert = converter(schema, column.type)
             default = schema.default if self._fills_nulls else None
             readers.append(_reading(place, convert, None if default is None else convert(default), in_key=in_key))
-
-        def read(row: SourceRow) -> Normal:
-            values = tuple([reader(row) for reader in readers])
-            return self.key_of(values), values
-
-        return read
+        return readers
 
     def _filter(self, config: SinkConfig) -> tuple[str, bool] | None:
         """Return the column that marks the rows that count, and its value for these."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_py.api.config import ConfigType, parse_value
+from connect_py.app.verify.choice import EVERYTHING, Choice
 from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Outcome, Patience
 from connect_py.app.verify.run import NoCommonTopicError, verify
@@ -49,12 +50,60 @@ class Pair:
     source: Connector
     sink: Connector
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The connectors' names, by what they are."""
+        return {"source": self.source.name, "sink": self.sink.name}
+
     def __str__(self) -> str:
         return f"{self.source.name} → {self.sink.name}"
 
 
-def pairs_of(name: str, connectors: Sequence[Connector], plugins: Plugins) -> list[Pair]:
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of a source.
+
+    Attributes:
+        sinks: read the topics that count; none: all topics do.
+    """
+
+    source: Connector
+    sinks: Sequence[Connector] = ()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The connector's name."""
+        return {"source": self.source.name}
+
+    @property
+    def read_by(self) -> list[re.Pattern[str]] | None:
+        """Patterns of the topics that count; None: all do. Raises ConfigError."""
+        if not self.sinks:
+            return None
+        listed = [re.compile(re.escape(topic)) for sink in self.sinks for topic in _listed(sink)]
+        patterns = (sink.config.get("topics.regex", "").strip() for sink in self.sinks)
+        return [*listed, *(compile_java_regex(pattern) for pattern in patterns if pattern)]
+
+    def __str__(self) -> str:
+        return f"{self.source.name} → topics"
+
+
+def _listed(sink: Connector) -> set[str]:
+    return {topic.strip() for topic in sink.config.get("topics", "").split(",") if topic.strip()}
+
+
+def all_of(connectors: Sequence[Connector], plugins: Plugins) -> tuple[list[Connector], list[Pair]]:
+    """Return all sources that can be compared, and all pairs of them with lakehouse sinks; by their names."""
+    sources = sorted((each for each in connectors if database_of(each.config, plugins)), key=lambda each: each.name)
+    sinks = sorted((each for each in connectors if is_lakehouse_sink(each.config, plugins)), key=lambda each: each.name)
+    return sources, [Pair(source, sink) for source in sources for sink in sinks if feeds(source, sink)]
+
+
+def pairs_of(name: str, connectors: Sequence[Connector], plugins: Plugins, *, alone: bool = False) -> list[Pair]:
     """Return the pairs that a connector is a part of, as a source or as a sink, by the names of the other ones.
+
+    Args:
+        alone: whether a source may have no sink.
 
     Raises:
         ConfigError: there is no such connector, it is none that can be compared, or there is nothing to compare it with.
@@ -76,7 +125,7 @@ def pairs_of(name: str, connectors: Sequence[Connector], plugins: Plugins) -> li
         raise ConfigError(
             f"{name} is {given}: verify compares sources of PostgreSQL, MySQL, MariaDB and MongoDB with lakehouse sinks ({_LAKEHOUSE})."
         )
-    if not found:
+    if not found and not (alone and chosen in sources):
         raise ConfigError(f"{what}. Looked at: {', '.join(each.name for each in others) or 'none'}. Name both connectors to compare them.")
     return found
 
@@ -97,7 +146,7 @@ def feeds(source: Connector, sink: Connector) -> bool:
     Raises:
         ConfigError: the sink's `topics.regex` is none.
     """
-    listed = {topic.strip() for topic in sink.config.get("topics", "").split(",") if topic.strip()}
+    listed = _listed(sink)
     pattern = sink.config.get("topics.regex", "").strip()
     if listed & source.topics or (pattern and any(map(compile_java_regex(pattern).fullmatch, source.topics))):
         return True
@@ -121,10 +170,19 @@ def _may_match(pattern: str, start: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a pair's table; None: the pair has no table in common."""
+    """What came of a pair's table, or of a source's topic; None: the pair has no table in common."""
 
-    pair: Pair
+    pair: Pair | Topics
     outcome: Outcome | None
+
+
+def check_patterns(patterns: Sequence[str]) -> None:
+    """Raise ConfigError for what is no regular expression."""
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"--table {pattern} is no regular expression: {error}. Nothing was compared.") from None
 
 
 def verify_pairs(
@@ -134,6 +192,8 @@ def verify_pairs(
     wait: float | None = None,
     shown: int = 20,
     progress: Progress | None = None,
+    choice: Choice = EVERYTHING,
+    may_be_none: bool = False,
     compare: Callable[..., Iterator[Outcome]] = verify,
 ) -> Iterator[Result]:
     """Compare the tables of all pairs, one after the other.
@@ -142,30 +202,28 @@ def verify_pairs(
         patterns: regular expressions over whole names of lakehouse tables; none means all.
         wait: seconds that differences may take to settle; None: twice the sink's commit interval, 30 at least.
         shown: differences that are kept of each table.
+        choice: which keys are compared.
+        may_be_none: whether it is no error that there is no table to compare.
         compare: compares one pair.
 
     Raises:
         ConfigError: a configuration cannot be used, or there is no table to compare.
         ConnectError: one of the sides cannot be read.
     """
-    for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ConfigError(f"--table {pattern} is no regular expression: {error}. Nothing was compared.") from None
+    check_patterns(patterns)
     compared = 0
     problem: NoCommonTopicError | None = None
     for pair in pairs:
         patience = patience_of(pair.sink.config, wait, shown)
         try:
-            for outcome in compare(pair.source.config, pair.sink.config, patterns, patience, progress or Progress()):
+            for outcome in compare(pair.source.config, pair.sink.config, patterns, patience, progress or Progress(), choice):
                 compared += 1
                 yield Result(pair, outcome)
         except NoCommonTopicError as error:
             problem = error
-            if len(pairs) > 1:
+            if len(pairs) > 1 or may_be_none:
                 yield Result(pair, None)
-    if not compared:
+    if not compared and not may_be_none:
         raise problem or ConfigError(f"No lakehouse table is called {' or '.join(patterns)}, so nothing was compared.")
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, TextIO
 
-Side = Literal["table", "source"]
+Side = Literal["table", "topic", "source"]
 
 #: How often the line changes: people read no faster, and a terminal far away takes no more.
 _SECONDS = 0.2
@@ -16,14 +16,17 @@ class Progress:
     """Receives what happens to one table after the other, from one thread. This one shows nothing."""
 
     def begin(self, table: str, estimate: int | None) -> None:
-        """Begin a table.
+        """Begin a table or a topic.
 
         Args:
-            estimate: how many rows it has by its metadata; None when these do not say it.
+            estimate: how many rows or records it has by its metadata; None when these do not say it.
         """
 
     def read(self, side: Side, rows: int) -> None:
-        """Count rows that were read at the first look. The table is read before its source."""
+        """Count rows that were read at the first look. The table or topic is read before its source."""
+
+    def expect(self, rows: int) -> None:
+        """Say how many rows the source is expected to have; else as many as the table."""
 
     def wait(self, keys: int, seconds: float) -> None:
         """Say that so many keys differ, and how long they may still settle."""
@@ -46,7 +49,8 @@ class ProgressLine(Progress):
         self._width = width
         self._table = ""
         self._estimate: int | None = None
-        self._rows: dict[Side, int] = {"table": 0, "source": 0}
+        self._rows: dict[Side, int] = {}
+        self._expected: int | None = None
         self._phase = ""
         self._shown_at = float("-inf")
         self._is_shown = False
@@ -54,17 +58,21 @@ class ProgressLine(Progress):
     def begin(self, table: str, estimate: int | None) -> None:
         """Begin a table."""
         self._table, self._estimate = table, estimate
-        self._rows = {"table": 0, "source": 0}
+        self._rows, self._expected = {}, None
         self._phase = ""
 
     def read(self, side: Side, rows: int) -> None:
         """Count rows; what the table has is what its source is expected to have."""
-        self._rows[side] += rows
-        expected = self._estimate if side == "table" else self._rows["table"]
-        done = self._rows[side]
+        done = self._rows[side] = self._rows.get(side, 0) + rows
+        expected = self._estimate if side != "source" else self._expected or self._rows.get("table")
         # an estimate that turns out to be too low says nothing any more
-        of = f" of about {expected:,} rows ({100 * done // expected} %)" if expected and done <= expected else " rows"
+        what = "records" if side == "topic" else "rows"
+        of = f" of about {expected:,} {what} ({100 * done // expected} %)" if expected and done <= expected else f" {what}"
         self._show(side, f"{done:,}{of}")
+
+    def expect(self, rows: int) -> None:
+        """Say how many rows the source is expected to have."""
+        self._expected = rows
 
     def wait(self, keys: int, seconds: float) -> None:
         """Say what is waited for."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connect_py.app.verify.changelog import Changelog
+from connect_py.app.verify.choice import EVERYTHING, Choice, Chosen, KeySet
 from connect_py.app.verify.compare import Comparison, KeylessComparison
 from connect_py.app.verify.lake import LakeTable, open_lake_table
 from connect_py.app.verify.layout import Layout, NotComparableError
+from connect_py.app.verify.normal import digest
 from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Outcome, Patience
 from connect_py.app.verify.source import SourceRow, SourceTables
@@ -32,6 +35,7 @@ def verify(
     patterns: Sequence[str],
     patience: Patience,
     progress: Progress | None = None,
+    choice: Choice = EVERYTHING,
 ) -> Iterator[Outcome]:
     """Compare the tables of a sink with those of the source that it gets its events from, one after the other.
 
@@ -55,7 +59,7 @@ def verify(
     try:
         for name, names in _pairs(tables, config).items():
             if not patterns or any(re.fullmatch(pattern, str(name)) for pattern in patterns):
-                yield _verify_table(name, names, tables, config.of_table(str(name)), patience, progress or Progress())
+                yield _verify_table(name, names, tables, config.of_table(str(name)), patience, progress or Progress(), choice)
     finally:
         tables.close()
 
@@ -88,7 +92,7 @@ def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str
 
 
 def _verify_table(
-    name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience, progress: Progress
+    name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience, progress: Progress, choice: Choice
 ) -> Outcome:
     began = time.monotonic()
     outcome = Outcome(str(name), names)
@@ -114,6 +118,8 @@ def _verify_table(
     try:
         if keyless and config["tables.default-id-columns"]:
             raise NotComparableError("its records have no key, and which rows of the source share their id-columns is not looked for")
+        if keyless and choice.since is not None:
+            raise NotComparableError("its records have no key, by which those of the time since then would be known (--since)")
         if keyless:
             KeylessComparison(
                 outcome, tables, lake, layout, patience, keeps_truncates=appends, extras_count=not ignores, progress=progress
@@ -121,14 +127,48 @@ def _verify_table(
         elif appends and row is None:
             raise NotComparableError("its source has no rows, from which its key would be known (write-mode=append)")
         else:
-            changes = Changelog(lake, layout) if appends else None
-            Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores, changes=changes, progress=progress).run()
+            outcome.chosen = choice.words()
+            with contextlib.ExitStack() as stack:
+                Comparison(
+                    outcome,
+                    tables,
+                    lake,
+                    layout,
+                    patience,
+                    extras_count=not ignores,
+                    changes=Changelog(lake, layout) if appends else None,
+                    sample=choice.sample,
+                    chosen=None if choice.since is None else _changed(stack, names, row, layout, choice),
+                    progress=progress,
+                ).run()
     except NotComparableError as error:
         outcome.problem = str(error)
     finally:
         progress.end()
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def _changed(stack: contextlib.ExitStack, names: list[str], row: SourceRow | None, layout: Layout, choice: Choice) -> Chosen:
+    """Return which keys have changed since the moment, by the topics. Raises NotComparableError: that is not known."""
+    if row is None or row.key is None:
+        raise NotComparableError("its source has no rows, from which its key would be known (--since)")
+    if any(name not in choice.changed for name in names):
+        raise NotComparableError("which of its keys have changed is not known, since its topic was not compared (--since)")
+
+    fields = {field.name for field in row.key.schema.fields}
+
+    def keys() -> Iterator[bytes]:
+        for name in names:
+            for key in choice.changed[name]():
+                if {field.name for field in key.schema.fields} != fields:
+                    raise NotComparableError("a transform of the sink changes its keys (--since)")
+                yield digest(layout.key_of_source(SourceRow(row.topic, key, row.row)))
+
+    found = KeySet(keys())
+    stack.callback(found.close)
+    sample = None if choice.sample is None else choice.sample.chosen(len(found))
+    return (lambda key: key in found) if sample is None else (lambda key: sample(key) and key in found)
 
 
 def _is_there(lake: LakeTable, row: SourceRow | None, patience: Patience) -> bool:

@@ -70,7 +70,7 @@ def _compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, repor
     pairs = [Pair(with_values(pair.source), with_values(pair.sink)) for pair in pairs_of(start["connector"], known, plugins)]
     for result in verify_pairs(pairs, start["tables"], shown=_SHOWN, progress=_Told(report)):
         outcome = result.outcome
-        names = {"type": "result", "source": result.pair.source.name, "sink": result.pair.sink.name}
+        names = {"type": "result", **result.pair.names}
         if outcome is None:
             report({**names, "verdict": "nothing in common"})
             continue
@@ -89,17 +89,17 @@ class _Told(Progress):
         self._report = report
         self._table = ""
         self._estimate: int | None = None
-        self._rows: dict[Side, int] = {"table": 0, "source": 0}
+        self._rows: dict[Side, int] = {}
         self._told_at = float("-inf")
 
     def begin(self, table: str, estimate: int | None) -> None:
-        self._table, self._estimate, self._rows = table, estimate, {"table": 0, "source": 0}
+        self._table, self._estimate, self._rows = table, estimate, {}
         self._tell("table", 0, estimate)
 
     def read(self, side: Side, rows: int) -> None:
-        self._rows[side] += rows
+        self._rows[side] = self._rows.get(side, 0) + rows
         if time.monotonic() - self._told_at >= _PROGRESS_SECONDS:
-            self._tell(side, self._rows[side], self._estimate if side == "table" else self._rows["table"])
+            self._tell(side, self._rows[side], self._estimate if side == "table" else self._rows.get("table"))
 
     def wait(self, keys: int, seconds: float) -> None:
         self._tell("settling", keys, None)

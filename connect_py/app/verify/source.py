@@ -36,7 +36,7 @@ _DIGITS = re.compile("[0-9a-f]{24}")
 
 def id_of(key: Struct) -> Struct:
     """Return the key of a row, from that of an event, whose `id` is extended JSON."""
-    return Struct(_KEY, [_plain(str(key.without_default("id")))])
+    return Struct(_KEY, [text_of_id(str(key.without_default("id")))])
 
 
 def document_of(text: Any) -> Struct:
@@ -44,7 +44,8 @@ def document_of(text: Any) -> Struct:
     return Struct(_ROW, [text])
 
 
-def _plain(text: str) -> str:
+def text_of_id(text: str) -> str:
+    """Return an `_id` as a table has it, from extended JSON."""
     value = json.loads(text)
     if isinstance(value, dict) and list(value) == ["$oid"]:
         return str(value["$oid"])
@@ -94,6 +95,8 @@ class SourceTables:
         self._tables = _open(config, plugins)
         #: Fields that transforms add to rows and that tell of the event, not of the row.
         self.added_fields: frozenset[str] = frozenset().union(*(getattr(step.transform, "added_fields", ()) for step in self._steps))
+        #: Whether transforms of the source leave nothing of a delete.
+        self.drops_deletes = any(getattr(step.transform, "drops_deletes", False) for step in self._steps)
         #: Whether rows of one table have different columns, as documents do.
         self.columns_vary = "mongodb" in config.get("connector.class", "").lower()
         self._readers: dict[Route, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}

@@ -112,7 +112,7 @@ def compares(wanted: Mapping[str, Sequence[str]], of: Mapping[str, str], pattern
 def results(
     wanted: Mapping[str, Sequence[str]], pairs: Sequence[Pair] = PAIRS, patterns: Sequence[str] = ()
 ) -> list[tuple[str, str | None]]:
-    found = verify_pairs(pairs, patterns, compare=lambda of, _, patterns, patience, progress: compares(wanted, of, patterns, patience))
+    found = verify_pairs(pairs, patterns, compare=lambda of, _, patterns, patience, *more: compares(wanted, of, patterns, patience))
     return [(str(result.pair), None if result.outcome is None else result.outcome.table) for result in found]
 
 

@@ -1,0 +1,1 @@
+"""Compare the topics of a source connector with its tables."""
