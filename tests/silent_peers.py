@@ -129,45 +129,57 @@ class Proxy:
                 self._start(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError):
+        try:
             server = socket.create_connection(self._target, 5)
-            self._open.append(server)
-            if self._silent.is_set():
+        except OSError:
+            reset(client)
+            return
+        self._open.append(server)
+        try:
+            self._pass(client, server)
+        except OSError:  # one of them is gone
+            reset(client, server)
+
+    def _pass(self, client: socket.socket, server: socket.socket) -> None:
+        """Pass on what either says until both have ended, or a fault ends them. Raises OSError."""
+        if self._silent.is_set():
+            return
+        answers = self.answers()
+        other = {client: server, server: client}
+        while not self._closed.is_set():
+            if client in self._cut:
+                reset(client, server)
                 return
-            answers = self.answers()
-            other = {client: server, server: client}
-            while not self._closed.is_set():
-                if client in self._cut:
+            if self._silent.is_set() or client in self._frozen:
+                self._closed.wait(0.05)
+                continue
+            for ready in select.select(list(other), [], [], 0.05)[0]:
+                if self._silent.is_set() or client in self._frozen:
+                    break
+                rate = self.rate
+                data = ready.recv(65536 if rate is None else max(1, rate // 20))
+                if not data:
+                    other[ready].shutdown(socket.SHUT_WR)
+                    other.pop(ready)
+                    if not other:
+                        client.close()
+                        server.close()
+                        return
+                    continue
+                if self.delay or rate:
+                    self._closed.wait(self.delay + (len(data) / rate if rate else 0.0))
+                if ready is client:
+                    answers.asked(data)
+                else:
+                    data = answers.passing(data)
+                    if data and self._flaws.wants():
+                        data = bytes((*data[:-1], data[-1] ^ 1))
+                        self.corrupted += 1
+                other[ready].sendall(data)
+                if answers.is_eaten:
+                    self.eaten += 1
                     reset(client, server)
                     return
-                if self._silent.is_set() or client in self._frozen:
-                    self._closed.wait(0.05)
-                    continue
-                for ready in select.select(list(other), [], [], 0.05)[0]:
-                    if self._silent.is_set() or client in self._frozen:
-                        break
-                    rate = self.rate
-                    data = ready.recv(65536 if rate is None else max(1, rate // 20))
-                    if not data:
-                        other[ready].shutdown(socket.SHUT_WR)
-                        other.pop(ready)
-                        if not other:
-                            return
-                        continue
-                    if self.delay or rate:
-                        self._closed.wait(self.delay + (len(data) / rate if rate else 0.0))
-                    if ready is client:
-                        answers.asked(data)
-                    else:
-                        data = answers.passing(data)
-                        if data and self._flaws.wants():
-                            data = bytes((*data[:-1], data[-1] ^ 1))
-                            self.corrupted += 1
-                    other[ready].sendall(data)
-                    if answers.is_eaten:
-                        self.eaten += 1
-                        reset(client, server)
-                        return
 
 
 @contextlib.contextmanager

@@ -220,14 +220,16 @@ def _struct(schema: Schema, options: WriteOptions) -> Writer:
 
 
 def scale_of(schema: Schema) -> int:
-    """Return a decimal schema's scale. Raises DataError when it has none."""
+    """Return a decimal schema's scale, an int of Java's. Raises DataError when it has none."""
     text = schema.parameter("scale")
     if text is None:
         raise DataError("Invalid Decimal schema: scale parameter not found.")
     try:
-        return int(text)
-    except ValueError:
+        scale = int(text)
+        struct.pack("i", scale)
+    except (ValueError, struct.error):
         raise DataError("Invalid scale parameter found in Decimal schema: ") from None
+    return scale
 
 
 def _decimal(schema: Schema, options: WriteOptions) -> Writer:

@@ -378,7 +378,9 @@ def _known(name: str, fields: dict[str, Any], block: bytes) -> Any:
             raise ValueError(f"a BigDecimal of {number.adjusted():,} digits")
         return JavaValue(name, f"{number:f}")
     if name == _OBJECT_ID:
-        return JavaValue(_PROXIED, fields["bytes"].hex())
+        if not isinstance(octets := fields["bytes"], bytes):
+            raise ValueError("an ObjectId that is no bytes")
+        return JavaValue(_PROXIED, octets.hex())
     if name == _DECIMAL128:
         bits = (fields["high"] & (1 << 64) - 1) << 64 | fields["low"] & (1 << 64) - 1
         digits = tuple(map(int, str(bits & (1 << _EXPONENT_PLACE) - 1)))

@@ -119,9 +119,8 @@ def measure(worker: Worker, connectors: list[tuple[str, str, dict[str, str]]], k
     idle, at = total(cpu_seconds, pids), time.monotonic()
     time.sleep(_IDLE_SECONDS)
     share = 100 * (total(cpu_seconds, pids) - idle) / (time.monotonic() - at)
-    print(
-        f"  PSS: worker {pss_mb(worker.pid):.0f} MB, all {total(pss_mb, pids):.0f} MB in {len(pids)} processes; idle {share:.1f} % of one core"
-    )
+    memory = f"worker {pss_mb(worker.pid):.0f} MB, all {total(pss_mb, pids):.0f} MB in {len(pids)} processes"
+    print(f"  PSS: {memory}; idle {share:.1f} % of one core", flush=True)
     worker.stop()
     at = time.monotonic()
     worker.restart()

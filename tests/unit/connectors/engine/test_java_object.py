@@ -143,3 +143,11 @@ def test_a_key_of_parts_that_no_key_has_is_refused(key: str) -> None:
     """A moment after the year 9999, an array in the array, and an object of no class."""
     with pytest.raises(ConfigError, match="A key of an incremental snapshot in the stored offset"):
         decode_key(key)
+
+
+def test_an_object_id_that_holds_no_bytes_is_refused_by_name() -> None:
+    proxy = "7372002a6f72672e62736f6e2e74797065732e4f626a656374496424" + b"SerializationProxy".hex() + "0000000000000001020001"
+    octets = "5b00056279746573" + "7400025b42" + "78" + "70"
+    boolean = "737200116a6176612e6c616e672e426f6f6c65616ecd207280d59cfaee0200015a000576616c7565787001"
+    with pytest.raises(ConfigError, match="an ObjectId that is no bytes"):
+        decode_key(HEAD + "00000001" + proxy + octets + HEAD[8:] + "00000001" + boolean)
