@@ -826,7 +826,8 @@ class Applier:
     @staticmethod
     def _task_config(connector: Any, config: Mapping[str, str], made: Mapping[str, str]) -> dict[str, str]:
         """Return a task's configuration with what the worker adds (`Worker.connectorTaskConfigs`)."""
-        full = {**made, TASK_CLASS: connector.java_task_name}
+        known = {name: value for name, value in made.items() if value is not None}  # as the topic keeps them
+        full = {**known, TASK_CLASS: connector.java_task_name}
         if issubclass(connector, SinkConnector):
             full |= {key: config[key] for key in (TOPICS, TOPICS_REGEX) if config.get(key)}
         return in_java_order(with_variables_kept(full, config))
