@@ -214,9 +214,8 @@ class StatusCache:
 class OwnReports:
     """What this worker said last of each thing that it runs. Not thread-safe.
 
-    A worker that was frozen or cut off sends what it still had to say when it is back; by then another one may run the task, also one that
-    was taken away and has come again. Kafka Connect shows such a late report, or nothing, until the state of the task changes. Here the
-    worker that runs the task says again how it is. If it is really gone, that worker ends it later and then says so itself.
+    A worker that was frozen or cut off sends what it still had to say when it is back; by then another one may run the task. Kafka Connect
+    shows such a late report until the state of the task changes. Here the worker that runs the task says again how it is.
     """
 
     def __init__(self) -> None:
@@ -250,7 +249,7 @@ class OwnReports:
         if value == own.value:
             own.has_arrived = True
         elif own.has_arrived:  # or else it is still to come, and covers this record
-            if value is None or decode_status(value).generation < own.generation:
+            if value is not None and decode_status(value).generation < own.generation:
                 own.has_arrived = False
                 return own.value
             del self._reports[key]

@@ -169,16 +169,3 @@ def test_restarts_are_told_only_where_there_are_any_and_survive_the_topic() -> N
     value = status_store.encode_status(status)
     assert value == b'{"state":"FAILED","trace":"t","worker_id":"h:1","generation":2,"version":null,"restarts":{"attempts":1}}'
     assert status_store.decode_status(value) == status
-
-
-def test_a_tombstone_that_comes_late_is_answered_by_the_worker_that_runs_the_task() -> None:
-    own, key = status_store.OwnReports(), status_store.TaskKey("a", 1)
-    record = own.put(key, Status("RUNNING", "me", 3))
-    assert record is not None
-    _, running = record
-    assert own.read(key, None) is None, "its own report is still to come"
-    assert own.read(key, running) is None
-    assert own.read(key, None) == running
-    assert own.read(key, running) is None
-    assert own.forget(key) == (key.encode(), None)
-    assert own.read(key, None) is None, "it has given the task up itself"
