@@ -269,15 +269,6 @@ class Comparison(KeyedComparison):
     def state_of(self, row: SourceRow) -> bytes:
         return digest(self._layout.of_source(row)[1])
 
-    def is_settled(self, key: bytes, present: bytes | None, states: Collection[bytes | None]) -> bool:
-        """Return whether a suspect is right after all.
-
-        Args:
-            present: the state that the side has now.
-            states: in which the source has been seen.
-        """
-        return any(self.is_same(present, state) for state in states)
-
     def last_states(self, shown: frozenset[bytes]) -> Mapping[bytes, bytes]:
         found: dict[bytes, bytes] = {}
         for key, row in self._of_suspects():
