@@ -349,6 +349,12 @@ class SimTask(DatabaseTask[SimServices, SimOffset]):
             self._confirm(int(offset["position"] or 0))
 
     @property
+    def has_unsent(self) -> bool:
+        """Whether rows or a place wait for a batch: in the middle of a poll, a snapshot may have ended without them."""
+        services, position = self._maybe_services, self._position
+        return services is not None and position is not None and (bool(services.pending.rows) or services.fields() != position.more)
+
+    @property
     def _mode(self) -> _Streams:
         return _Streams()
 

@@ -309,7 +309,7 @@ class SourceWorld:
             if incremental.is_paused and not self._signals_are_due():
                 self._send_signal("resume-snapshot", {}, by_table=True)
             return False
-        return dict(self.ledger.fields) == position.dump()
+        return not self._task.has_unsent and dict(self.ledger.fields) == position.dump()
 
     def _signals_are_due(self) -> bool:
         return self.database.end > (self._task.position.position if self._task.position else 0)
