@@ -221,6 +221,9 @@ class DirectOffsetWriter:
         for done, error in finished:
             done(error)
 
+    def release(self) -> None:
+        """There are no connections."""
+
     def close(self, timeout: float) -> None:
         """Call what is done."""
         self.serve()

@@ -156,7 +156,7 @@ class KafkaOffsetStore:
 
 
 #: Offsets are some hundred bytes every few seconds.
-_SMALL = {"buffer.memory": "1048576", "linger.ms": "0", "delivery.timeout.ms": str(2**31 - 1)}
+_SMALL = {"buffer.memory": "1048576", "linger.ms": "0", "delivery.timeout.ms": str(2**31 - 1), "enable.metrics.push": "false"}
 
 
 class TaskOffsetWriter:
@@ -183,9 +183,13 @@ class TaskOffsetWriter:
         properties |= {**_SMALL, "acks": "all", "enable.idempotence": "true"}
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):
             properties.pop(name, None)
-        self._producer = Producer(properties, quiet=True)
+        self._properties = properties
+        self._producer: Producer | None = self._opened()
         self._copies = None if own is None else TaskOffsetWriter(worker, connector, task)
         self._empty: list[Callable[[Exception | None], None]] = []
+
+    def _opened(self) -> Producer:
+        return Producer(self._properties, quiet=True)
 
     def write(
         self,
@@ -202,8 +206,9 @@ class TaskOffsetWriter:
             self._empty.append(done)
             return
         batch = _Batch(self._topic, len(found), done if self._copies is None else partial(self._copy, offsets, done))
+        self._producer = producer = self._producer or self._opened()
         for key, value in found:
-            self._producer.produce(self._topic, value, key, on_delivery=batch.delivered)
+            producer.produce(self._topic, value, key, on_delivery=batch.delivered)
 
     def copy(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Write offsets that count elsewhere. Nobody waits for them, and that they were not written is a warning."""
@@ -233,13 +238,23 @@ class TaskOffsetWriter:
         empty, self._empty = self._empty, []
         for done in empty:
             done(None)
-        self._producer.poll(0.0 if empty else timeout)
+        if self._producer is not None:
+            self._producer.poll(0.0 if empty else timeout)
+
+    def release(self) -> None:
+        """Close the client; the next write opens another."""
+        if self._producer is not None:
+            self._producer.close(0.0)
+            self._producer = None
+        if self._copies is not None:
+            self._copies.release()
 
     def close(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for what is under way; the rest is given up and its `done` is called with an error."""
         deadline = time.monotonic() + timeout
         self.serve()
-        self._producer.close(timeout)
+        if self._producer is not None:
+            self._producer.close(timeout)
         if self._copies is not None:
             self._copies.close(max(0.0, deadline - time.monotonic()))
 

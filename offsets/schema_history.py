@@ -83,14 +83,25 @@ class KafkaSchemaHistory:
         self.topic = topic
         self._properties = dict(properties)
         self._read_seconds = read_seconds
-        self._admin = admin or KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"}, timeout=admin_seconds)
+        self._admin_seconds = admin_seconds
+        self._maybe_admin: KafkaAdmin | None = admin or self._opened_admin()
         self._producer: Producer | None = None
         self._failures: list[ConnectError] = []
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Let the connections go; the next call opens what it needs."""
         self._producer = None
-        self._admin.close()
+        if self._maybe_admin is not None:
+            self._maybe_admin.close()
+            self._maybe_admin = None
+
+    @property
+    def _admin(self) -> KafkaAdmin:
+        self._maybe_admin = self._maybe_admin or self._opened_admin()
+        return self._maybe_admin
+
+    def _opened_admin(self) -> KafkaAdmin:
+        return KafkaAdmin({**self._properties, "client.id": f"{self.topic}-schemahistory"}, timeout=self._admin_seconds)
 
     def exists(self) -> bool:
         """Return whether there is a topic. Raises RetriableError."""

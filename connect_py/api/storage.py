@@ -237,6 +237,10 @@ class OffsetWriter(Protocol):
         """Let callbacks run."""
         ...
 
+    def release(self) -> None:
+        """Let connections go until the next `write`; called while nothing is under way."""
+        ...
+
     def close(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for what is under way."""
         ...

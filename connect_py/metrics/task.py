@@ -127,6 +127,8 @@ class Sampled:
 
 #: How often a task reports to the worker; a scrape sees figures of at most this age.
 REPORT_SECONDS = 2.0
+#: The same while nothing was read, written or committed since the last report.
+REST_REPORT_SECONDS = 6.0
 
 
 _DOMAIN = "kafka.connect"
@@ -212,7 +214,8 @@ class TaskMetrics:
         self._commit_ms = self._sampled()
         self._commit_outcomes = self._sampled()
         self._batches = self._sampled()
-        self._next_report = 0.0
+        self._reported = float("-inf")
+        self._has_news = True
 
     def _sampled(self) -> Sampled:
         return Sampled(self.settings, self._clock)
@@ -230,20 +233,22 @@ class TaskMetrics:
 
     def batch(self, records: int) -> None:
         """So many records were handed on at once."""
+        self._has_news = self._has_news or records > 0
         self._batches.record(records)
 
     def commit(self, seconds: float, *, succeeded: bool) -> None:
         """A commit of offsets ended."""
+        self._has_news = True
         if succeeded:
             self._commit_ms.record(seconds * 1000)
         self._commit_outcomes.record(1.0 if succeeded else 0.0)
 
     def is_due(self) -> bool:
-        """Return whether it is time for a report; true once in `REPORT_SECONDS`."""
+        """Return whether it is time for a report; true once in `REPORT_SECONDS`, or `REST_REPORT_SECONDS`."""
         now = self._clock()
-        if now < self._next_report:
+        if now < self._reported + (REPORT_SECONDS if self._has_news else REST_REPORT_SECONDS):
             return False
-        self._next_report = now + REPORT_SECONDS
+        self._reported, self._has_news = now, False
         return True
 
     def message(self) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class TaskControl:
         self._deadline: float | None = None
         self._forget_topics = False
         self._on_stop: list[Callable[[], None]] = []
+        self._on_asked: list[Callable[[], None]] = []
         self._asked: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
 
@@ -83,6 +84,7 @@ class TaskControl:
         with self._changed:
             self._paused = paused
             self._changed.notify_all()
+        self._interrupt()
 
     def on_stop(self, callback: Callable[[], None]) -> None:
         """Have something called when the task is asked to end: from the asking thread, or at once, from this one, when it was asked
@@ -91,6 +93,14 @@ class TaskControl:
             is_late = self._deadline is not None
             self._on_stop.append(callback)
         if is_late:
+            _call(callback)
+
+    def on_asked(self, callback: Callable[[], None]) -> None:
+        """Have something called, from the asking thread, when the task is asked for anything else than to end. What it raises is logged."""
+        self._on_asked.append(callback)
+
+    def _interrupt(self) -> None:
+        for callback in list(self._on_asked):
             _call(callback)
 
     def forget_topics(self) -> None:
@@ -105,6 +115,7 @@ class TaskControl:
     def ask(self, message: Mapping[str, Any]) -> None:
         """Ask the task for something that it has to answer."""
         self._asked.put(message)
+        self._interrupt()
 
     def take_asked(self) -> Mapping[str, Any] | None:
         """Return what was asked next; None when nothing was."""
@@ -155,7 +166,7 @@ def _call(callback: Callable[[], None]) -> None:
     try:
         callback()
     except Exception:
-        log.exception("The task's stop failed; the task ends without it, when its current call returns")
+        log.exception("The task could not be interrupted; it does what it is asked for when its current call returns")
 
 
 def take_signals(control: TaskControl, task: SignalTaker, report: Report) -> None:

@@ -158,6 +158,11 @@ class TransactionCommitter:
         """Have something called after the commit of what was sent up to now."""
         self._confirmations.append(confirmation)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no transaction is open or being committed."""
+        return self._running is None and not self._producer.is_open
+
     def is_due(self) -> bool:
         """Return whether it is time to `commit`: between two batches, when no commit runs."""
         if self._running is not None or self._decision is Decision.CONTINUE:

@@ -18,6 +18,7 @@ The task's thread, which also runs the producer's callbacks, owns all of this.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -31,6 +32,9 @@ from connect_py.task.control import Report
 
 log = logging.getLogger(__name__)
 
+
+#: How long the writer keeps its connections while there is nothing to write; longer than two commits are apart.
+RELEASE_SECONDS = 90.0
 
 _Key = tuple[tuple[str, object], ...]
 
@@ -131,6 +135,8 @@ class OffsetCommitter:
         self._began = 0.0
         self._is_milestone = False
         self._failing_since: float | None = None
+        self._keeps = max(RELEASE_SECONDS, 1.5 * interval_seconds)
+        self._release_at = self._clock() + self._keeps
 
     def commit_soon(self) -> None:
         """Begin a commit as soon as Kafka holds what was submitted up to now."""
@@ -152,6 +158,11 @@ class OffsetCommitter:
         """Have something called once Kafka holds the record: now."""
         confirmation()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being written, nor to be written before the next regular commit."""
+        return self._writing is None and not self._is_milestone
+
     def is_due(self) -> bool:
         """Return whether it is time to `commit`."""
         return self._clock() >= self._next or (self._is_milestone and self._writing is None)
@@ -167,6 +178,9 @@ class OffsetCommitter:
         if self._writing is not None:
             self._writer.serve(0.0)
             self._tell_task()
+        elif self._clock() >= self._release_at:
+            self._release_at = math.inf
+            self._writer.release()
 
     def finish(self, deadline: float, *, failed: bool = False) -> bool:
         """Commit everything that is acknowledged and wait for it until `deadline`; returns whether all of it is stored."""
@@ -187,6 +201,7 @@ class OffsetCommitter:
             return
         self._writing, self._waiting = self._waiting, {}
         self._began = self._clock()
+        self._release_at = self._began + self._keeps
         self._writer.write(list(self._writing.values()), self._done)
 
     def _done(self, error: Exception | None) -> None:
@@ -247,6 +262,9 @@ class PipeOffsetWriter:
             answers, self._answers = self._answers, []
         for number, error in answers:
             self._waiting.pop(number)(ConnectError(error) if error else None)
+
+    def release(self) -> None:
+        """There is no connection but the pipe."""
 
     def close(self, timeout: float) -> None:
         """Wait for open answers."""

@@ -1,4 +1,4 @@
-"""Say what the task loops need of a producer, and when records are sent that wait in its queue.
+"""Say what the task loops need of a producer, when records are sent that wait in its queue, and how long polls wait.
 
 A client that decides by itself how long records wait for others (`linger.ms`) waits too long where changes come one by one, or not long
 enough where they come in masses: librdkafka has one request of a partition under way at a time, and spins, a whole core, as long as the
@@ -58,6 +58,10 @@ MASS_ROWS = 500
 MASS_BYTES = 500_000
 
 
+#: A source to which nothing has happened for so long rests: its polls wait as long as it can.
+REST_AFTER_SECONDS = 5.0
+
+
 class HoldingProducer(Protocol):
     """What the policy asks of a producer (`connect_py.kafka.producer.Producer`)."""
 
@@ -81,11 +85,13 @@ class FlushPolicy:
         self._producer = producer
         self._patience = task.patience
         self._is_waiting = False
+        self._rests_from: float | None = None
         self._begin(float("-inf"))
 
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
         """Send now or later, after a poll's records were handed to the producer."""
         rows = batch.rows if isinstance(batch, EncodedBatch) else batch
+        self._end_rest()
         if not rows or not self._producer.holds_back:
             return
         self._is_waiting = True
@@ -103,10 +109,25 @@ class FlushPolicy:
         else:
             self._send()
 
-    def on_idle(self) -> None:
-        """Send what waits: a poll brought nothing."""
+    def on_idle(self, *, is_settled: bool = False) -> None:
+        """Send what waits: a poll brought nothing.
+
+        Args:
+            is_settled: nothing is under way that has to be looked after: records, offsets, a transaction.
+        """
         if self._is_waiting:
             self._send()
+        if not is_settled:
+            self._end_rest()
+        elif self._rests_from is None:
+            self._rests_from = self._clock() + REST_AFTER_SECONDS
+        elif self._patience is not None and self._clock() >= self._rests_from:
+            self._task.patience = max(self._patience, self._task.rest_patience)
+
+    def _end_rest(self) -> None:
+        if self._rests_from is not None:
+            self._rests_from = None
+            self._task.patience = self._patience
 
     def _poll_again_in(self, seconds: float) -> None:
         if self._patience is not None:

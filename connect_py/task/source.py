@@ -56,6 +56,8 @@ class OffsetCommits(Protocol):
 
     @property
     def settles_first(self) -> bool: ...
+    @property
+    def is_settled(self) -> bool: ...
     def commit_soon(self) -> None: ...
     def before_rows(self, while_waiting: Callable[[], None]) -> None: ...
     def after_record(self, record: SourceRecord) -> None: ...
@@ -127,6 +129,7 @@ class SourceTaskLoop:
         if not self._control.wait_for_start(self._report):
             return
         self._control.on_stop(self._task.stop)
+        self._control.on_asked(self._task.interrupt)
         try:
             self._task.start(config, context)
             self._report({"type": "state", "state": "RUNNING"})
@@ -150,7 +153,7 @@ class SourceTaskLoop:
         self._serve()
         batch = self._poll()
         if batch is None:
-            self._flush_policy.on_idle()
+            self._flush_policy.on_idle(is_settled=self._submitted.is_idle() and self._offsets.is_settled)
             self._offsets.after_batch(0)
             return
         if isinstance(batch, EncodedBatch):

@@ -8,6 +8,7 @@ advances when all events are filtered. The task's thread owns both.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -173,6 +174,11 @@ class Heartbeat:
     def is_due(self) -> bool:
         """Whether the interval has passed since the last one."""
         return self._interval > 0 and self._clock() >= self._next
+
+    @property
+    def seconds_left(self) -> float:
+        """How long until the next one is due; infinite without any."""
+        return max(0.0, self._next - self._clock()) if self._interval > 0 else math.inf
 
     def beat(self) -> EncodedRow:
         """Return the record; the next one is due after the interval."""

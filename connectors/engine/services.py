@@ -52,8 +52,8 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T", bound=Taps)
-#: How long a read of the stream waits while a window ends at a position; see `SourceServices.poll_timeout`.
-POSITION_SECONDS = 0.01
+#: How long a read of the stream waits while a window ends at a position, and at least otherwise; see `SourceServices.poll_timeout`.
+POSITION_SECONDS, LEAST_SECONDS = 0.01, 0.3
 #: Stands for a signal's id in notifications about tables that are new.
 NEW_TABLES = "snapshot.new.tables"
 
@@ -222,9 +222,9 @@ class SourceServices(ABC, Generic[R]):
 
     def poll_timeout(self, idle: float) -> float:
         """Return how long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not
-        long while a window ends at a position, since no event shows that the stream passes it."""
+        long while a window ends at a position, since no event shows that the stream passes it; and not far beyond a heartbeat."""
         awaits = self.incremental is not None and self.incremental.awaits_position
-        return min(idle, POSITION_SECONDS) if awaits else idle
+        return min(idle, POSITION_SECONDS if awaits else max(self.heartbeat.seconds_left, LEAST_SECONDS))
 
     def after_read(self) -> None:
         """Close a window that ends at a position of the log."""

@@ -26,6 +26,7 @@ from connect_py.api.facts import POSITION_GROUP
 from connect_py.api.record import EncodedRow
 from connect_py.clock import SYSTEM_CLOCK, Clock
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connect_py.wakeup import Wakeup
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.config import ParsedConfig
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
@@ -148,6 +149,8 @@ STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
 
 #: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
 IDLE_SECONDS = 0.3
+#: The same for a poll of a stream to which nothing happens for a while, and whose wait `interrupt` ends.
+REST_SECONDS = 2.0
 
 
 class State(enum.Enum):
@@ -211,6 +214,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._hooks = hooks
         self._tuning = tuning
         self._stop = threading.Event()
+        self._wakeup: Wakeup | None = None
         self._state = State.CONNECT
         self._not_before = 0.0
         self._must_store = False
@@ -246,6 +250,18 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     def stop(self) -> None:
         """Make `poll` return soon."""
         self._stop.set()
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End a wait for the stream."""
+        wakeup = self._wakeup
+        if wakeup is not None:
+            wakeup.wake()
+
+    def _interruptible(self) -> Wakeup:
+        """Return what ends waits for the stream, for a connector whose `rest_patience` is `REST_SECONDS`."""
+        self._wakeup = self._wakeup or Wakeup()
+        return self._wakeup
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Take a signal that came by REST; see `SourceTask.take_signal`. Raises ConfigError."""
@@ -271,6 +287,8 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     def close(self) -> None:
         """Release every connection; also after a start that refused its configuration."""
         self._disconnect()
+        if self._wakeup is not None:
+            self._wakeup.close()
         if self._maybe_services is not None:
             self._maybe_services.close()
         if self._processors is not None:

@@ -80,14 +80,20 @@ _BUFFER = 1024
 
 #: How long poll waits at the end of the file, and for a file that is missing.
 _IDLE_SECONDS = 0.2
+#: The same where nothing was appended for a while: as long as FileStreamSourceTask waits.
+_REST_SECONDS = 1.0
 _MISSING_SECONDS = 1.0
 
 
 class FileStreamSourceTask(SourceTask):
     """Reads one file, or standard input."""
 
+    patience = _IDLE_SECONDS
+    rest_patience = _REST_SECONDS
+
     def __init__(self) -> None:
-        self._stopped = threading.Event()
+        self._is_stopped = False
+        self._woken = threading.Event()
         self._file: BufferedReader | None = None
         self._rest = b""
         self._room = _BUFFER
@@ -106,19 +112,28 @@ class FileStreamSourceTask(SourceTask):
     def poll(self) -> Sequence[SourceRecord] | None:
         """Read the next complete lines."""
         if self._file is None and not self._open():
-            self._stopped.wait(_MISSING_SECONDS)
+            self._wait(_MISSING_SECONDS)
             return None
         records: list[SourceRecord] = []
-        while len(records) < self._batch and not self._stopped.is_set() and self._read_on():
+        while len(records) < self._batch and not self._is_stopped and self._read_on():
             records += self._lines(self._batch - len(records))
         if not records:
-            self._stopped.wait(_IDLE_SECONDS)
+            self._wait(self.patience)
             return None
         return records
 
+    def _wait(self, seconds: float) -> None:
+        if not self._is_stopped and self._woken.wait(seconds):
+            self._woken.clear()
+
     def stop(self) -> None:
         """Make a waiting poll return."""
-        self._stopped.set()
+        self._is_stopped = True
+        self._woken.set()
+
+    def interrupt(self) -> None:
+        """Make a waiting poll return, for once."""
+        self._woken.set()
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

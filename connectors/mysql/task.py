@@ -15,7 +15,7 @@ from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks
-from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
+from connectors.engine.task import IDLE_SECONDS, REST_SECONDS, DatabaseTask, State
 from connectors.mysql.checks import gtid_mode_off
 from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.ddl.statements import Parser, apply
@@ -51,6 +51,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     """
 
     patience = IDLE_SECONDS
+    rest_patience = REST_SECONDS
     connector: ClassVar[str] = "mysql"
     #: A lost position is also how the server sends a replica away whose id another one uses: a new start looks whether it is really gone.
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, PurgedPositionError)
@@ -344,9 +345,11 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         gtids = queries.gtids_to_skip(self._connection, config, position)
         if config.read_only and not with_gtids:
             raise FatalTaskError(gtid_mode_off().refusal(""))
-        # the session has nothing more to do, and an idle one would be cut some day
+        # the session has nothing more to do, and an idle one would be cut some day; the history is written seldom from here on
         self._connection.close()
         self._connection = None
+        if self._history is not None:
+            self._history.close()
         client = BinlogClient(
             config.connection,
             config.server_id,
@@ -354,6 +357,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             annotated=config.flag("include.query"),
             timeouts=config.log_timeouts,
             heartbeats=config.heartbeats,
+            wakeup=self._interruptible(),
         )
         try:
             client.dump(gtids, position.file, position.pos)

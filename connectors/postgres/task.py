@@ -22,7 +22,7 @@ from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks
 from connectors.engine.snapshot.initial.run import SnapshotSource
 from connectors.engine.snapshot.modes import SnapshotMode
-from connectors.engine.task import IDLE_SECONDS, Backoff, DatabaseTask, State
+from connectors.engine.task import IDLE_SECONDS, REST_SECONDS, Backoff, DatabaseTask, State
 from connectors.postgres.config import parse_config
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn, format_lsn
@@ -53,6 +53,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
     """Snapshot, then stream, one database."""
 
     patience = IDLE_SECONDS
+    rest_patience = REST_SECONDS
     stores_end = False
 
     def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
@@ -92,6 +93,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             general=self._general_connection,
             reopen_general=self._reopen_general,
             should_stop=self._stop.is_set,
+            wakeup=self._interruptible(),
         )
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
         self._snapshots = SnapshotLifecycle(

@@ -98,6 +98,9 @@ class _Writer:
     def serve(self, timeout: float = 0.0) -> None:
         self.inner.serve(timeout)
 
+    def release(self) -> None:
+        self.inner.release()
+
     def close(self, timeout: float) -> None:
         self.inner.close(timeout)
 

@@ -268,6 +268,9 @@ class SimOffsetWriter:
             done, error = self._answers.popleft()
             done(error)
 
+    def release(self) -> None:
+        """Connections are of no matter."""
+
     def close(self, timeout: float) -> None:
         """Wait for nothing."""
 

@@ -7,6 +7,7 @@ PyMySQL logs in. Once the dump has begun nothing more is sent, and packets are c
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ import pymysql
 import zstandard
 from pymysql.constants import COMMAND
 
+from connect_py.wakeup import Wakeup
 from connectors.mysql.binlog.codes import EventType, MalformedEventError
 from connectors.mysql.binlog.events import (
     Body,
@@ -70,6 +72,7 @@ class BinlogClient:
         timeouts: of the server's side of the connection, as `net_write_timeout` and seconds; none leaves its own.
         clock: monotonic seconds.
         annotated: whether statements come before their rows from MariaDB: they count as events of their transaction.
+        wakeup: ends waits for the server.
 
     Raises:
         ServerError: the login fails, or the server refuses to dump.
@@ -85,8 +88,10 @@ class BinlogClient:
         timeouts: Mapping[str, int] | None = None,
         heartbeats: Heartbeats = USUAL_HEARTBEATS,
         clock: Callable[[], float] = time.monotonic,
+        wakeup: Wakeup | None = None,
     ) -> None:
         self._clock = clock
+        self._wakeup = wakeup
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
         # requested even if they are not used, because positions are counted from event to event
@@ -204,10 +209,9 @@ class BinlogClient:
             # reading paused for a while: packets may wait in the socket
             self._heard = max(self._heard, now - self._heartbeats.limit + self._heartbeats.period)
         while not self._holds_packet():
-            self._socket.settimeout(max(deadline - self._clock(), 0.001))
             try:
-                data = self._socket.recv(_RECEIVE_BYTES)
-            except (TimeoutError, BlockingIOError):
+                data = self._receive(self._socket, max(deadline - self._clock(), 0.001))
+            except (TimeoutError, BlockingIOError, ssl.SSLWantReadError):
                 self._check_silence()
                 return False
             except OSError as error:
@@ -219,6 +223,19 @@ class BinlogClient:
             self._buffer += data
             self._heard = self._read_at
         return True
+
+    def _receive(self, from_server: socket.socket, seconds: float) -> bytes:
+        """Return what the server has sent, after waiting for it. Raises TimeoutError, BlockingIOError, SSLWantReadError: nothing."""
+        if self._wakeup is None:
+            from_server.settimeout(seconds)
+            return from_server.recv(_RECEIVE_BYTES)
+        from_server.settimeout(0.0)
+        try:
+            return from_server.recv(_RECEIVE_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            if not self._wakeup.wait_readable(from_server.fileno(), seconds):
+                raise
+        return from_server.recv(_RECEIVE_BYTES)
 
     def _check_silence(self) -> None:
         silence = self._clock() - self._heard

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from connect_py.api import JsonEncoding
+from connect_py.wakeup import Wakeup
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import Table, TableId, compile_java_regex
 from connectors.postgres.config import PostgresConfig
@@ -117,6 +118,7 @@ class StreamOpener:
         general: Callable[[], Connection],
         reopen_general: Callable[[], Connection],
         should_stop: Callable[[], bool],
+        wakeup: Wakeup,
     ) -> None:
         self._config = config
         self._factory = factory
@@ -125,6 +127,7 @@ class StreamOpener:
         self._general = general
         self._reopen_general = reopen_general
         self._should_stop = should_stop
+        self._wakeup = wakeup
         self._silence = Silence(config.seconds("connection.silence.timeout.ms"))
         seconds = config.seconds("xmin.fetch.interval.ms")
         self._xmin: Callable[[], int | None] = SlotXmin(general, config.slot, seconds) if seconds > 0 else lambda: None
@@ -177,6 +180,7 @@ class StreamOpener:
             segments=self._segments(connection, server) if in_segments else None,
             xmin=self._xmin,
             on_failure=config.choice("event.processing.failure.handling.mode"),
+            wakeup=self._wakeup,
         )
         self._metrics.connected = True
         log.info("Streaming from slot '%s' at %s", config.slot, format_lsn(position.start_lsn))

@@ -21,6 +21,7 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import OPTIONAL_BYTES, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import DataError
+from connect_py.wakeup import Wakeup
 from connectors.engine.batches import MAX_BYTES, PendingRows
 from connectors.engine.envelope import TRANSACTION_SCHEMA, KeyChangeRecords, tail
 from connectors.engine.metrics import StreamingMetrics
@@ -144,6 +145,7 @@ class ChangeStream:
         xmin: the slot's, for `source.xmin`; asked at the begin of each transaction.
         on_failure: ``event.processing.failure.handling.mode``: what becomes of an event of which no record can be made.
         segments: between the connection and the stream where the server sends transactions that are open.
+        wakeup: ends waits for the server.
 
     Attributes:
         until: the stream stops before the first transaction that committed here or later; None for no end.
@@ -168,7 +170,9 @@ class ChangeStream:
         segments: SegmentedMessages | None = None,
         xmin: Callable[[], int | None] = lambda: None,
         on_failure: str = "fail",
+        wakeup: Wakeup | None = None,
     ) -> None:
+        self._wakeup = wakeup
         self._pending = pending
         self._taps = taps
         self._on_failure = on_failure
@@ -313,7 +317,11 @@ class ChangeStream:
                     left = deadline - time.monotonic()
                     if rows or left <= 0:
                         break
-                    self._connection.wait_readable(min(left, feedback.seconds))
+                    seconds = min(left, feedback.seconds)
+                    if self._wakeup is None:
+                        self._connection.wait_readable(seconds)
+                    elif not self._wakeup.wait_readable(self._connection.socket, seconds):
+                        break
                     continue
             message = bytes(data)
             if message[0] != 0x77:

@@ -155,13 +155,30 @@ def test_a_sink_counts_what_it_reads_puts_and_commits(clock: Clock) -> None:
     assert values["put-batch-max-time-ms"] == 200
 
 
-def test_a_report_is_due_every_two_seconds(clock: Clock) -> None:
+def test_a_report_is_due_every_two_seconds_and_less_often_without_news(clock: Clock) -> None:
     metrics = SourceMetrics(clock=clock)
     due = []
-    for _ in range(10):
-        due.append(metrics.is_due())
-        clock.now += 0.5
-    assert due == [True, False, False, False, True, False, False, False, True, False]
+    for second in range(20):
+        if second < 5:
+            metrics.polled(1, 0.1)
+        if metrics.is_due():
+            due.append(second)
+        clock.now += 1.0
+    assert due == [0, 2, 4, 10, 16]
+
+
+@pytest.mark.parametrize("news", ["polled", "commit"])
+def test_news_are_reported_at_once_after_a_rest(clock: Clock, news: str) -> None:
+    metrics = SourceMetrics(clock=clock)
+    assert metrics.is_due()
+    clock.now += 3.0
+    metrics.polled(0, 0.1)
+    assert not metrics.is_due()
+    if news == "polled":
+        metrics.polled(1, 0.1)
+    else:
+        metrics.commit(0.1, succeeded=False)
+    assert metrics.is_due()
 
 
 def test_a_plugin_that_cannot_tell_its_figures_does_not_fail_its_task() -> None:

@@ -1,17 +1,19 @@
-"""When records are sent that wait for company: handfuls soon, masses by themselves, and what is left once nothing more comes."""
+"""When records are sent that wait for company: handfuls soon, masses by themselves, and what is left once nothing more comes. And how
+long polls wait after that."""
 
 import pytest
 
 from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, FlushPolicy
+from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, REST_AFTER_SECONDS, FlushPolicy
 
 ROUTE = Route("t", None, STRING)
 
 
 class Task(SourceTask):
-    def __init__(self, patience: float | None) -> None:
+    def __init__(self, patience: float | None, rest_patience: float = 0.0) -> None:
         self.patience = patience
+        self.rest_patience = rest_patience
 
     def start(self, config, context) -> None: ...
 
@@ -114,3 +116,38 @@ def test_a_batch_of_offsets_only_and_a_linger_of_the_users_change_nothing(clock:
     policy.sent(rows(1))
     policy.on_idle()
     assert (producer.times, task.patience) == (0, 0.3)
+
+
+def test_a_source_to_which_nothing_happens_rests_until_something_does(clock: Clock) -> None:
+    task = Task(0.3, rest_patience=2.0)
+    policy = FlushPolicy(task, Hurries(), clock)
+    policy.sent(rows(1))
+    policy.on_idle(is_settled=True)
+    clock.now += REST_AFTER_SECONDS - 0.1
+    policy.on_idle(is_settled=True)
+    assert task.patience == 0.3
+    clock.now += 0.2
+    policy.on_idle(is_settled=True)
+    assert task.patience == 2.0
+    policy.sent(rows(0))
+    assert task.patience == 0.3
+
+
+def test_what_is_under_way_ends_a_rest(clock: Clock) -> None:
+    task = Task(0.3, rest_patience=2.0)
+    policy = FlushPolicy(task, Hurries(), clock)
+    for settled in (True, True, False, True):
+        clock.now += REST_AFTER_SECONDS
+        policy.on_idle(is_settled=settled)
+        assert task.patience == 0.3 or settled
+    assert task.patience == 0.3
+
+
+@pytest.mark.parametrize("patience", [None, 0.3])
+def test_a_task_that_cannot_rest_does_not(clock: Clock, patience: float | None) -> None:
+    task = Task(patience)
+    policy = FlushPolicy(task, Hurries(), clock)
+    for _ in range(3):
+        clock.now += REST_AFTER_SECONDS
+        policy.on_idle(is_settled=True)
+    assert task.patience == patience

@@ -132,6 +132,7 @@ class MemoryWriter:
     def __init__(self) -> None:
         self.stored: list[tuple[Any, Any]] = []
         self.failures = 0
+        self.released = 0
         self._done: list[tuple[Any, Any]] = []
 
     def write(self, offsets, done) -> None:
@@ -146,6 +147,9 @@ class MemoryWriter:
             else:
                 self.stored += offsets
                 done(None)
+
+    def release(self) -> None:
+        self.released += 1
 
     def close(self, timeout: float) -> None:
         pass
@@ -325,6 +329,36 @@ def test_a_stop_ends_the_wait_for_a_commit() -> None:
     run()
     assert run.writer.stored == [(PARTITION, {"pos": 1})]
     assert run.task.closed == 1
+
+
+def test_a_writer_without_work_is_let_go_once_and_again_after_the_next_write() -> None:
+    now = 0.0
+    submitted, writer = SubmittedRecords(), MemoryWriter()
+    committer = OffsetCommitter(ScriptedTask([], lambda: None), submitted, writer, 60.0, clock=lambda: now)
+
+    def passes(seconds: float) -> int:
+        nonlocal now
+        for _ in range(int(seconds)):
+            now += 1.0
+            committer.serve()
+        return writer.released
+
+    assert passes(80) == 0
+    submitted.submit(PARTITION, {"pos": 1}).held -= 1
+    submitted.delivered()
+    committer.commit()
+    assert passes(80) == 0
+    assert writer.stored == [(PARTITION, {"pos": 1})]
+    assert passes(1000) == 1
+
+
+@pytest.mark.parametrize("ask", [lambda control: control.pause(True), lambda control: control.ask({"id": "1"})])
+def test_a_task_is_interrupted_when_something_is_asked_of_it(ask: Callable[[TaskControl], None]) -> None:
+    control, calls = TaskControl(), []
+    control.on_asked(lambda: calls.append(control.is_paused or control.take_asked()))
+    ask(control)
+    assert len(calls) == 1
+    assert calls[0], "what is asked for can be seen by then"
 
 
 def test_while_a_producer_that_is_never_empty_is_served_commits_wait_for_a_moment_at_which_it_is() -> None:
