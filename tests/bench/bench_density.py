@@ -30,7 +30,7 @@ from tests.mysql_task import mysql_source
 from tests.reference import REFERENCE, JavaWorker
 
 #: How long all may take, and what is waited before the idle worker is looked at.
-_START_SECONDS, _SETTLE_SECONDS, _IDLE_SECONDS = 900, 30, 30
+_START_SECONDS, _SETTLE_SECONDS, _IDLE_SECONDS = 900, 100, 30
 
 
 def pss_mb(pid: int) -> float:

@@ -294,10 +294,13 @@ class ChangeStream:
             if rows or left <= 0:
                 return
             try:
-                queue.extend(self._client.read(left))
+                found = self._client.read(left)
             except MalformedEventError as error:
                 at = f"{self._state.file}:{self._state.pos}"
                 raise FatalTaskError(f"Error while deserializing a binlog event behind {at}: {error}") from error
+            if not found:
+                return
+            queue.extend(found)
 
     # -- events ------------------------------------------------------------------------------------------------------------------------
 
