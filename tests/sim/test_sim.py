@@ -27,6 +27,7 @@ FOUND = {
     "what died before the lease ended is not reported once others have the work": ("cluster", 584),
     "task configurations that waited for a leader are not stored over newer ones": ("cluster", 5090),
     "a set of tasks that a leader has left half written is stored again": ("cluster", 12381),
+    "a tombstone of a task that comes late is answered by the task's owner": ("cluster", 12331),
     "a signal outlasts a connection that breaks before a batch has its effect": ("source", 136892),
     "a run is not over in the middle of a poll, with the last window not yet in a batch": ("source", 941036),
 }
