@@ -559,17 +559,18 @@ class ClusterWorld:
         if kind < 9:
             self._versions += 1
             config = {"connector.class": CLASS, "name": name, "tasks.max": "3", "v": str(self._versions), "n": str(1 + chance.below(3))}
-            self._ask(worker, f"put {name} {self._versions}", lambda herder: herder.put_connector(name, config, may_replace=True))
+            self.ask(worker, f"put {name} {self._versions}", lambda herder: herder.put_connector(name, config, may_replace=True))
         elif kind < 11:
-            self._ask(worker, f"delete {name}", lambda herder: herder.delete_connector(name))
+            self.ask(worker, f"delete {name}", lambda herder: herder.delete_connector(name))
         elif kind < 17:
             state = chance.pick((TargetState.PAUSED, TargetState.STARTED, TargetState.STARTED, TargetState.STOPPED))
-            self._ask(worker, f"{name} to be {state.value}", lambda herder: herder.set_target_state(name, state))
+            self.ask(worker, f"{name} to be {state.value}", lambda herder: herder.set_target_state(name, state))
         else:
             number = chance.below(3)
-            self._ask(worker, f"restart {name}-{number}", lambda herder: herder.restart_task(name, number))
+            self.ask(worker, f"restart {name}-{number}", lambda herder: herder.restart_task(name, number))
 
-    def _ask(self, worker: Worker, what: str, request: Callable[[DistributedHerder], Any]) -> None:
+    def ask(self, worker: Worker, what: str, request: Callable[[DistributedHerder], Any]) -> None:
+        """Have a client send a request."""
         self.note("  %s is asked: %s", worker.owner.name, what)
         client = Owner("client")
         self._requests += 1

@@ -412,6 +412,32 @@ def test_a_set_of_tasks_that_a_leader_has_left_half_written_is_stored_again_afte
     assert work.configs.snapshot().unfinished == frozenset()
 
 
+def test_a_configuration_that_is_put_again_restarts_its_connector_and_is_not_stored_behind_its_tasks(work: Work) -> None:
+    """Compaction would take the first one, and the next worker would find tasks of no connector."""
+    config = {"connector.class": CLASS, "v": "1", "tasks.max": "1"}
+    work.herder.put_connector("c", config, may_replace=False)
+    work.await_tasks("RUNNING")
+    work.noted(("start", 0))
+    assert work.herder.put_connector("c", config, may_replace=True)[0] is False
+    work.noted(("start", 0), ("stop begins", 0), ("stop", 0), ("start", 1))
+    work.await_state("RUNNING")
+    work.later()
+    assert (work.configs.stored, work.configs.snapshot().unfinished) == ([["1"]], frozenset())
+    work.herder.put_connector("c", {**config, "v": "2"}, may_replace=True)
+    eventually(lambda: work.configs.stored == [["1"], ["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+def test_tasks_are_stored_again_behind_a_configuration_that_another_leader_has_stored_again(work: Work) -> None:
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.put(v="1")
+    eventually(lambda: work.configs.stored == [["1"], ["1"]], lambda: f"{work.configs.stored}", 10, 0.01)
+    assert work.configs.snapshot().unfinished == frozenset()
+    work.later()
+    work.later()
+    assert work.configs.stored == [["1"], ["1"]]
+
+
 @pytest.mark.parametrize(
     ("status", "refusals", "levels"), [(403, 8, ["INFO"] * 8), (403, 10, ["INFO"] * 8 + ["WARNING"] * 2), (500, 1, ["WARNING"])]
 )
