@@ -149,6 +149,7 @@ class ConfigFold:
         self._task_count_records: dict[str, int] = {}
         self._session_key: Mapping[str, object] | None = None
         self._fenced: set[str] = set()
+        self._uncommitted: set[str] = set()
         self._task_generations: dict[str, int] = {}
 
     def snapshot(self) -> ClusterConfig:
@@ -161,7 +162,7 @@ class ConfigFold:
             task_configs=dict(self._task_configs),
             max_tasks=dict(self._max_tasks),
             inconsistent=frozenset(self._inconsistent),
-            unfinished=frozenset(self._deferred),
+            unfinished=frozenset(self._deferred) | self._uncommitted,
             applied=dict(self._applied),
             task_count_records=dict(self._task_count_records),
             session_key=self._session_key,
@@ -230,6 +231,7 @@ class ConfigFold:
             self._remove(connector)
             return Notice(Change.REMOVED, connector)
         self._connectors[connector] = _properties(CONNECTOR + connector, found)
+        self._uncommitted.add(connector)
         return Notice(Change.CONNECTOR, connector)
 
     def _remove(self, connector: str) -> None:
@@ -238,6 +240,7 @@ class ConfigFold:
         self._max_tasks.pop(connector, None)
         self._forget_tasks(connector, 0)
         self._deferred.pop(connector, None)
+        self._uncommitted.discard(connector)
         self._applied.pop(connector, None)
 
     def _forget_tasks(self, connector: str, start: int) -> None:
@@ -258,6 +261,7 @@ class ConfigFold:
             return None
         count = _integer(_object(COMMIT + connector, found), "tasks", COMMIT + connector)
         deferred = self._deferred.pop(connector, {})
+        self._uncommitted.discard(connector)
         self._task_counts[connector] = count
         self._fenced.discard(connector)
         if all(number in deferred for number in range(count)):

@@ -112,6 +112,9 @@ class MemoryStatusStore(StatusLookups):
     def on_topics_reset(self, listener: Callable[[str], None]) -> None:
         """Do nothing: there is no other worker."""
 
+    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
+        """Do nothing: there is no other worker."""
+
     def start(self) -> None:
         """Do nothing: there is nothing to read."""
 

@@ -215,7 +215,8 @@ class OwnReports:
     """What this worker said last of each thing that it runs. Not thread-safe.
 
     A worker that was frozen or cut off sends what it still had to say when it is back; by then another one may run the task. Kafka Connect
-    shows such a late report until the state of the task changes. Here the worker that runs the task says again how it is.
+    shows such a late report until the state of the task changes. Here the worker that runs the task says again how it is. A late tombstone
+    looks like that of a task that is really gone: whether it is answered is for the one to say who knows what is configured.
     """
 
     def __init__(self) -> None:
@@ -241,6 +242,11 @@ class OwnReports:
         """Note that the thing is gone; returns its tombstone."""
         self._reports.pop(key, None)
         return key.encode(), None
+
+    def is_forgotten_by_others(self, key: StatusKey | TopicKey, value: bytes | None) -> bool:
+        """Return whether the next record, not taken yet, is another worker's tombstone of a task that this worker reported last."""
+        own = self._reports.get(key) if isinstance(key, TaskKey) else None
+        return value is None and own is not None and own.has_arrived
 
     def read(self, key: StatusKey | TopicKey, value: bytes | None) -> bytes | None:
         """Take the next record of the topic; returns what to send again if it is an older one than this worker's. Raises DataError."""
@@ -320,10 +326,15 @@ class KafkaStatusStore(StatusLookups):
         self._puts = 0
         self._stopping = False
         self._on_topics_reset: Callable[[str], None] = lambda connector: None
+        self._on_task_forgotten: Callable[[str, int], None] = lambda connector, task: None
 
     def on_topics_reset(self, listener: Callable[[str], None]) -> None:
         """Have the reader's thread call something with the connector of which any worker forgets the topics, from now on."""
         self._on_topics_reset = listener
+
+    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
+        """Have the reader's thread call something with a task whose state another worker forgets after this worker has reported it."""
+        self._on_task_forgotten = listener
 
     def start(self) -> None:
         """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
@@ -406,9 +417,12 @@ class KafkaStatusStore(StatusLookups):
         try:
             with self._lock:
                 place = self._cache.apply(record.key, record.value)
+                is_forgotten = self._own.is_forgotten_by_others(place, record.value)
                 again = self._own.read(place, record.value)
             if record.value is None and isinstance(place, TopicKey):
                 self._on_topics_reset(place.connector)
+            if is_forgotten and isinstance(place, TaskKey):
+                self._on_task_forgotten(place.connector, place.task)
             if again is not None and not self._stopping:
                 log.info("Another worker's old report about %s came late; sending this worker's again", place.encode().decode())
                 self._send(place.encode(), again)

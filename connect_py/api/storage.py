@@ -48,7 +48,8 @@ class ClusterConfig:
         max_tasks: number of tasks of the connector's largest complete set so far.
         inconsistent: connectors whose last task set was incomplete; they have no tasks until the next full set.
         unfinished: connectors with task configurations behind their last commit record, as the leader leaves them that dies before it has
-            committed them. Compaction may take those that were committed: who reads the topic then finds the set incomplete.
+            committed them, or with a configuration behind it, also the same once more. Compaction may take those before it: who reads the
+            topic then finds the set incomplete, or a commit of what looks like a deleted connector (KAFKA-17719).
         applied: the connector configuration in force when the last task set was committed.
         task_count_records: number of tasks by the connector's last fencing record (`tasks-fencing-C`).
         session_key: the session key record's value, if any.
@@ -167,6 +168,10 @@ class StatusStore(Protocol):
 
     def on_topics_reset(self, listener: Callable[[str], None]) -> None:
         """Have something called with the connector of which any worker forgets the topics, from now on."""
+        ...
+
+    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
+        """Have something called with a task whose state another worker forgets after this worker has reported it, from now on."""
         ...
 
     def start(self) -> None: ...

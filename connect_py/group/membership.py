@@ -524,7 +524,7 @@ class Membership:
         assert self._client is not None and self._work is not None
         if self._began_round is None:
             self._began_round = self._threads.now()
-        if self._must_read and not self._read():
+        if self._must_read and (not self._read() or self._holds):  # something of what was read must stop first
             return
         if self._share.protocol is GroupProtocol.EAGER and self._allocation:
             self._stop(self._allocation)

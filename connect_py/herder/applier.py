@@ -44,6 +44,7 @@ from connect_py.group.protocol import Allocation, GroupAssignment, GroupProtocol
 from connect_py.herder import session_key
 from connect_py.herder.assignment import Assignment
 from connect_py.herder.fencing import SYNC_SECONDS, Fencing, ask_leader
+from connect_py.herder.late_tombstones import LateTombstones
 from connect_py.herder.offsets import GroupAdmin
 from connect_py.herder.session_key import SessionKeySettings
 from connect_py.herder.shutdown import ShutdownSequence
@@ -313,6 +314,7 @@ class Applier:
         self.offsets.start()
         self.statuses.start()
         self.statuses.on_topics_reset(self._on_topics_reset)
+        self.statuses.on_task_forgotten(LateTombstones(self.thread, self._pool, self.configs, self.tasks).look)
         self.configs.start(self)
         if self._leases is not None:
             self._leases.start()

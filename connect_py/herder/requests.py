@@ -264,7 +264,12 @@ class ClientRequests:
         exists = name in before.connectors
         if exists and not may_replace:
             raise AlreadyExistsError(f"Connector {name} already exists")
-        self._configs.put_connector(name, config, state)
+        if state is None and exists and dict(before.connectors[name]) == config:
+            # Connect writes it again, behind the tasks that were made of it. Once compaction has taken the first record, these tasks are to
+            # the next worker those of a connector that was deleted, and nobody makes them again (KAFKA-17719). The effect is this one.
+            self._configs.put_restart_request(RestartRequest(name))
+        else:
+            self._configs.put_connector(name, config, state)
         return not exists, ConnectorInfo(name, self._shown(config), before.tasks(name) if exists else [], self._type_of(config))
 
     def patch_connector(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:

@@ -162,6 +162,7 @@ class _Hosted:
     launched: float = 0.0
     began_to_run: float = 0.0
     restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy()))
+    reported: Status | None = None
 
 
 class TaskHost:
@@ -279,6 +280,19 @@ class TaskHost:
         self._wanted[task_id] = spec
         self._report(task_id, "RESTARTING", None, spec.version, "on request")
         self._reconcile(task_id)
+
+    def say_again(self, task_id: TaskId) -> None:
+        """Another worker has said that a configured task is gone. If it is this worker's, say again how it is."""
+        hosted = self._hosted.get(task_id)
+        if hosted is None or hosted.reported is None or task_id not in self._wanted or self._closing is not None:
+            return
+        if self._statuses.task(*task_id) is not None:
+            return  # there is a newer report
+        if not self._is_sure():
+            self._post_later(_UNSURE_SECONDS, lambda: self.say_again(task_id))
+            return
+        log.info("Another worker's word that task %s-%d is gone came late; sending this worker's report again", *task_id)
+        self._statuses.put_task(*task_id, hosted.reported)
 
     def forget_topics(self, connector: str) -> None:
         """Have the tasks of a connector report their topics again."""
@@ -569,8 +583,10 @@ class TaskHost:
         if hosted is not None and hosted.is_abandoned:
             return
         self._metrics.task_state(task_id, state, headline(trace) if trace else why)
-        restarts = hosted.restarts.report() if hosted is not None else None
-        self._statuses.put_task(*task_id, replace(self._status(state, trace, version), restarts=restarts))
+        status = self._status(state, trace, version)
+        if hosted is not None:
+            status = hosted.reported = replace(status, restarts=hosted.restarts.report())
+        self._statuses.put_task(*task_id, status)
 
     def _finished(self, task_id: TaskId, hosted: _Hosted, *, ran: bool) -> None:
         """A process that should no longer run has ended: say so, and start its successor. A task that had failed stays FAILED when the

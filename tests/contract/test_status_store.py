@@ -9,7 +9,7 @@ import pytest
 
 from connect_py.api.storage import Status
 from offsets.local_stores import MemoryStatusStore
-from offsets.status_store import KafkaStatusStore, OwnReports, TaskKey, encode_status
+from offsets.status_store import ConnectorKey, KafkaStatusStore, OwnReports, TaskKey, encode_status
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
@@ -137,6 +137,30 @@ def test_a_worker_that_runs_a_task_answers_an_old_report_of_another(kafka: Kafka
             store.stop()
 
 
+@pytest.mark.services
+def test_a_worker_is_told_of_a_task_of_its_own_that_another_forgets(kafka: Kafka, tag: str) -> None:
+    owner, other = kafka_store(kafka, tag), kafka_store(kafka, tag)
+    for store in (owner, other):
+        store.start()
+    try:
+        told: list[tuple[str, int]] = []
+        owner.on_task_forgotten(lambda connector, task: told.append((connector, task)))
+        for task in (0, 1, 2):
+            owner.put_task("c", task, Status("RUNNING", "new:1", 5))
+        other.put_task("c", 3, Status("RUNNING", "other:1", 5))
+        settle(owner)
+        settle(other)
+        owner.delete_task("c", 1)
+        for task in (0, 3):
+            other.delete_task("c", task)
+        settle(other)
+        settle(owner)
+        assert (told, list(owner.tasks("c"))) == ([("c", 0)], [2])
+    finally:
+        for store in (owner, other):
+            store.stop()
+
+
 def states(kafka: Kafka, tag: str) -> list[str]:
     return [json.loads(message.value() or b"{}")["state"] for message in kafka.read(f"{tag}-status")]
 
@@ -169,6 +193,38 @@ def test_only_what_is_older_and_comes_after_this_workers_report_is_answered(reco
     answers = [reports.read(KEY, value) for value in records]
     assert any(answers) == is_answered
     assert answers[-1:] == [record("RUNNING", "new:1", 5)] or not is_answered
+
+
+@pytest.mark.parametrize(
+    ("records", "is_forgotten"),
+    [
+        ([None], False),
+        ([record("RUNNING", "new:1", 5), None], True),
+        ([record("RUNNING", "new:1", 5), None, None], False),
+        ([record("RUNNING", "new:1", 5), record("RUNNING", "newer:1", 6), None], False),
+        ([record("RUNNING", "new:1", 5), record("RESTARTING", "old:1", 4), None], False),
+    ],
+)
+def test_a_task_is_forgotten_by_others_whose_tombstone_comes_after_this_workers_report(
+    records: list[bytes | None], is_forgotten: bool
+) -> None:
+    reports = OwnReports()
+    reports.put(KEY, Status("RUNNING", "new:1", 5))
+    for value in records[:-1]:
+        reports.read(KEY, value)
+    assert reports.is_forgotten_by_others(KEY, records[-1]) == is_forgotten
+    assert not reports.is_forgotten_by_others(KEY, record("RUNNING", "newer:1", 6))
+
+
+def test_neither_a_connectors_tombstone_nor_this_workers_own_makes_a_task_forgotten_by_others() -> None:
+    reports, connector = OwnReports(), ConnectorKey("c")
+    value = record("RUNNING", "new:1", 5)
+    for key in (KEY, connector):
+        reports.put(key, Status("RUNNING", "new:1", 5))
+        reports.read(key, value)
+    assert not reports.is_forgotten_by_others(connector, None)
+    reports.forget(KEY)
+    assert not reports.is_forgotten_by_others(KEY, None)
 
 
 def test_what_a_worker_gave_up_is_not_answered() -> None:

@@ -251,6 +251,21 @@ def test_connectors_are_created_changed_and_deleted_through_each_worker(three: C
 
 
 @pytest.mark.parametrize("number", range(3))
+def test_the_same_configuration_through_each_worker_restarts_the_connector_and_no_task(three: Cluster, number: int) -> None:
+    settled(three)
+
+    def starts() -> int:
+        return sum(worker.log.read_text().count("Connector a runs with 3 task(s)") for worker in three.workers)
+
+    before, started = {pid for each in three.workers for pid in each.children()}, starts()
+    answer = three.workers[number].request("PUT", "/connectors/a/config", three.counting("a", 3))
+    assert (answer["name"], len(answer["tasks"]), answer["config"]["tasks.max"]) == ("a", 3, "3")
+    eventually(lambda: starts() == started + 1, "another start of the connector", 20)
+    settled(three)
+    assert {pid for each in three.workers for pid in each.children()} == before
+
+
+@pytest.mark.parametrize("number", range(3))
 def test_levels_of_loggers_of_the_whole_cluster_are_set_through_each_worker(three: Cluster, number: int) -> None:
     worker, level = three.workers[number], ("DEBUG", "WARN", "INFO")[number]
     worker.request("PUT", "/admin/loggers/connect_py.group?scope=cluster", {"level": level})

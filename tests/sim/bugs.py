@@ -6,11 +6,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
-from connect_py.api.storage import OffsetWriter
+from connect_py.api.storage import ClusterConfig, OffsetWriter
 from connect_py.errors import RetriableError
 from connect_py.group.membership import Membership
 from connect_py.group.protocol import Allocation
@@ -422,6 +422,17 @@ class OldTasksKept(ClusterPieces):
     applier = _DeafToSets
 
 
+class _SeesNothingBehind(SimConfigStore):
+    """What lies behind the last commit of a set of tasks is not looked at."""
+
+    def snapshot(self) -> ClusterConfig:
+        return replace(super().snapshot(), unfinished=frozenset())
+
+
+class BehindCommitKept(ClusterPieces):
+    configs = _SeesNothingBehind
+
+
 BUGS: Mapping[str, Bug] = {
     "offset-before-flush": Bug("an offset is stored before Kafka holds the records before it", OffsetBeforeFlush),
     "offset-past-refused": Bug("an offset is stored although a record before it was refused", OffsetPastRefused),
@@ -445,5 +456,6 @@ BUGS: Mapping[str, Bug] = {
         "task configurations that could not be stored are stored over newer ones, and nobody looks", OldConfigurationRetried, "cluster"
     ),
     "old-tasks-kept": Bug("a new set of tasks leaves the old ones running", OldTasksKept, "cluster"),
+    "behind-commit-kept": Bug("tasks that compaction hides from later workers are not stored again", BehindCommitKept, "repeats"),
     "not-restored": Bug("after a lost connection the snapshot does not go back to the offset of the last batch", NotRestored),
 }

@@ -25,6 +25,7 @@ from connect_py.herder.modes import DistributedHerder
 from connect_py.herder.session_key import InternalSignature
 from connect_py.host.process import Event, Exited
 from connect_py.plugins.registry import Plugins
+from offsets.config_store import COMMIT
 from offsets.local_stores import MemoryOffsetStore
 from tests.sim.chance import Chance, Crash, Violation, Weighted
 from tests.sim.fibers import Fibers, FiberThreads, Owner
@@ -202,6 +203,7 @@ class _Launcher:
         self._world.note(
             "   %s starts process %d of %s-%d, version %s", self._worker.owner.name, process.pid, *process.task, process.version
         )
+        self._world.started(process)
         return process
 
     def close(self) -> None:
@@ -237,7 +239,11 @@ def signature(headers: Mapping[str, str], body: bytes) -> InternalSignature | No
 
 
 class Worker:
-    """One worker's process."""
+    """One worker's process.
+
+    Attributes:
+        read: how far it had read the configuration when it last asked for a round.
+    """
 
     def __init__(self, world: ClusterWorld, number: int) -> None:
         fibers = world.fibers
@@ -252,6 +258,7 @@ class Worker:
         client_id = f"connect-w{number}:1"
         self.client = SimGroupClient(world.coordinator, fibers, threads, self.owner, world.chance, client_id)
         self.client.loses = world.loses_request  # type: ignore[method-assign]
+        self.client.begins = self._note_read  # type: ignore[method-assign]
         self.membership = world.pieces.membership(
             lambda: self.client,
             world.pieces.assignor(world.delay_ms),
@@ -281,7 +288,11 @@ class Worker:
         )
         self.herder = DistributedHerder(self.applier)
         self.has_started = False
+        self.read = -1
         threads.start("main", self._start)
+
+    def _note_read(self) -> None:
+        self.read = self.configs.snapshot().offset
 
     def _start(self) -> None:
         self.herder.start()
@@ -313,6 +324,7 @@ class ClusterWorld:
         self._writers: dict[tuple[str, int], int] = {}
         self._superseded: set[int] = set()
         self._requests = 0
+        self._broken = ""
         self._kill_in_write: Worker | None = None
         self._frozen_until: dict[int, float] = {}
         self._silent_until = 0.0
@@ -402,6 +414,20 @@ class ClusterWorld:
             self._superseded.add(last)
             self._writers[process.task] = process.pid
 
+    def started(self, process: SimProcess) -> None:
+        """Note it if tasks of an older set run still, although both workers had read of the newest one before they asked for a round. (What
+        a worker reads while it waits for a round to begin is in what it says of itself, as with Kafka Connect.)"""
+        name = process.task[0]
+        key = (COMMIT + name).encode()
+        committed = max((offset for offset, (found, _) in self.config_topic.records.items() if found == key), default=-1)
+        for other in self.processes:
+            is_of_older_set = other.task[0] == name and other.version != process.version and other.state != "gone"
+            if is_of_older_set and other.worker.owner.is_alive and min(other.worker.read, process.worker.read) > committed:
+                self._broken = (
+                    f"two sets at once: {name}-{process.task[1]}, version {process.version}, is started while {name}-{other.task[1]}, "
+                    f"version {other.version}, runs on {other.worker.owner.name}"
+                )
+
     def _is_cut_off_alone(self, worker: Worker) -> bool:
         """A worker that is alone in its group keeps its lease without heartbeats; docs/guarantees.md says what a second one then means."""
         return worker.client.is_alone and self.fibers.seconds > worker.client.heard + worker.membership.lease_seconds
@@ -417,6 +443,8 @@ class ClusterWorld:
 
     def _act(self) -> None:
         self._choices += 1
+        if self._broken:
+            raise Violation(self._broken)
         if self._choices > MOST_CHOICES:
             raise Violation(f"stuck: {self._described()}")
         now = self.fibers.seconds
@@ -559,17 +587,18 @@ class ClusterWorld:
         if kind < 9:
             self._versions += 1
             config = {"connector.class": CLASS, "name": name, "tasks.max": "3", "v": str(self._versions), "n": str(1 + chance.below(3))}
-            self._ask(worker, f"put {name} {self._versions}", lambda herder: herder.put_connector(name, config, may_replace=True))
+            self.ask(worker, f"put {name} {self._versions}", lambda herder: herder.put_connector(name, config, may_replace=True))
         elif kind < 11:
-            self._ask(worker, f"delete {name}", lambda herder: herder.delete_connector(name))
+            self.ask(worker, f"delete {name}", lambda herder: herder.delete_connector(name))
         elif kind < 17:
             state = chance.pick((TargetState.PAUSED, TargetState.STARTED, TargetState.STARTED, TargetState.STOPPED))
-            self._ask(worker, f"{name} to be {state.value}", lambda herder: herder.set_target_state(name, state))
+            self.ask(worker, f"{name} to be {state.value}", lambda herder: herder.set_target_state(name, state))
         else:
             number = chance.below(3)
-            self._ask(worker, f"restart {name}-{number}", lambda herder: herder.restart_task(name, number))
+            self.ask(worker, f"restart {name}-{number}", lambda herder: herder.restart_task(name, number))
 
-    def _ask(self, worker: Worker, what: str, request: Callable[[DistributedHerder], Any]) -> None:
+    def ask(self, worker: Worker, what: str, request: Callable[[DistributedHerder], Any]) -> None:
+        """Have a client send a request."""
         self.note("  %s is asked: %s", worker.owner.name, what)
         client = Owner("client")
         self._requests += 1

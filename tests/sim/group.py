@@ -181,6 +181,7 @@ class SimGroupClient:
         if self._stage in ("", "done"):
             self._stage = "wants"
             self._result = None
+            self.begins()
         self._fibers.wait(lambda: self._stage == "done", seconds)
         if self._stage != "done":
             return None
@@ -275,6 +276,9 @@ class SimGroupClient:
 
     def _forget(self) -> None:
         self._id, self._heard, self._stage, self._wants = "", -math.inf, "", True
+
+    #: Called when the member asks for a round.
+    begins: Callable[[], None] = staticmethod(lambda: None)
 
     #: Whether the next request or answer is lost.
     loses: Callable[[], bool] = staticmethod(lambda: False)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tests.sim.bugs import BUGS
 from tests.sim.chance import Chance, Violation, shrunk
 from tests.sim.cluster import ClusterPieces, ClusterWorld
+from tests.sim.repeats import RepeatsWorld
 from tests.sim.source import Pieces, SourceWorld
 
 
@@ -41,7 +42,11 @@ def _cluster(chance: Chance, bug: str | None) -> None:
     ClusterWorld(chance, BUGS[bug].pieces() if bug else ClusterPieces()).run()
 
 
-WORLDS: dict[str, Callable[[Chance, str | None], None]] = {"source": _source, "cluster": _cluster}
+def _repeats(chance: Chance, bug: str | None) -> None:
+    RepeatsWorld(chance, BUGS[bug].pieces() if bug else ClusterPieces()).run()
+
+
+WORLDS: dict[str, Callable[[Chance, str | None], None]] = {"source": _source, "cluster": _cluster, "repeats": _repeats}
 
 
 def run(seed: int, world: str | None = None, bug: str | None = None, spared: frozenset[int] = frozenset()) -> Outcome:

@@ -13,9 +13,9 @@ from tests.sim.bugs import BUGS
 from tests.sim.runs import WORLDS, run, shortest
 
 #: Seeds of a world: in the short run, and in `make test-long`.
-COUNTS = {"source": (200, 20_000), "cluster": (10, 1_000)}
+COUNTS = {"source": (200, 20_000), "cluster": (10, 1_000), "repeats": (5, 1_000)}
 #: Worlds of which the short run takes the same seeds each time: more of their seeds have to be green first.
-YOUNG = {"cluster"}
+YOUNG = {"cluster", "repeats"}
 
 #: Seeds that found something, by the behaviour that was mended. Worlds change, and their seeds with them: each has an ordinary test, too.
 FOUND = {
@@ -27,6 +27,8 @@ FOUND = {
     "what died before the lease ended is not reported once others have the work": ("cluster", 584),
     "task configurations that waited for a leader are not stored over newer ones": ("cluster", 5090),
     "a set of tasks that a leader has left half written is stored again": ("cluster", 12381),
+    "a tombstone of a task that comes late is answered by the task's owner": ("cluster", 12331),
+    "tasks are stored again behind a configuration that was written again": ("repeats", 19),
     "a signal outlasts a connection that breaks before a batch has its effect": ("source", 136892),
     "a run is not over in the middle of a poll, with the last window not yet in a batch": ("source", 941036),
 }

@@ -140,6 +140,7 @@ class Herder:
         self.revoked: list[Allocation] = []
         self.has_stopped = threading.Event()
         self.abandoned = 0
+        self.reading: Callable[[], None] = lambda: None
         self.callers: set[str] = set()  # threads, but for those that ask for a snapshot
 
     def snapshot(self) -> ClusterConfig:
@@ -150,6 +151,7 @@ class Herder:
         if not self.can_read:
             raise RetriableError("Kafka does not answer.")
         self.config = ClusterConfig(offset=self.newest)
+        self.reading()
 
     def revoke(self, work: Allocation) -> threading.Event:
         self.callers.add(threading.current_thread().name)
@@ -333,6 +335,27 @@ def test_a_round_waits_for_what_must_stop_first(member: Member) -> None:
     member.membership.release()
     eventually(lambda: len(member.broker.offered) == 2, "the round")
     assert member.membership.await_settled(5)
+
+
+def test_a_worker_that_comes_back_waits_for_what_must_stop_by_what_it_reads_first(member: Member) -> None:
+    """It could not read the configuration, and reads a new set of tasks before it joins again."""
+    member = Member(GroupTimings.parse({"scheduled.rebalance.max.delay.ms": "2000"}))
+    member.broker.give(1, assigned("c", C0))
+    member.start()
+    member.runs("c", C0)
+    member.herder.can_read = False
+    member.broker.give(2, assigned(config_offset=7))
+    eventually(lambda: member.broker.left != [], "leave")
+    member.herder.newest, member.herder.reading = 7, member.membership.hold
+    member.herder.can_read = True
+    member.broker.give(3, assigned(config_offset=7))
+    eventually(lambda: member.herder.config.offset == 7, "the newest configuration")
+    let_time_pass(0.1, "it could have joined")
+    assert len(member.broker.offered) == 2
+    member.herder.reading = lambda: None
+    member.membership.release()
+    eventually(lambda: len(member.broker.offered) == 3, "the round")
+    member.membership.end()
 
 
 def test_a_worker_whose_lease_is_over_loses_everything_and_joins_with_nothing(member: Member, caplog: pytest.LogCaptureFixture) -> None:

@@ -100,11 +100,13 @@ class Script:
 
 
 class Configs(MemoryConfigStore):
-    """Refuses task configurations as often as it is told to; while it is dying, their commit is not written."""
+    """Refuses task configurations as often as it is told to; while it is dying, their commit is not written. What is unread happens when
+    the topic is read to its end."""
 
     def __init__(self) -> None:
         super().__init__()
         self.refusals, self.is_dying = 0, False
+        self.unread: list[Callable[[], None]] = []
         self.stored: list[list[str]] = []
 
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
@@ -114,17 +116,30 @@ class Configs(MemoryConfigStore):
         self.stored.append([config.get("v", "") for config in configs])
         super().put_task_configs(connector, configs)
 
+    def refresh(self, timeout: float) -> None:
+        while self.unread:
+            self.unread.pop(0)()
+
     def _write(self, found: Sequence[Record]) -> None:
         super()._write([record for record in found if not (self.is_dying and record[0].startswith(COMMIT.encode()))])
 
 
 class Statuses(MemoryStatusStore):
-    """Are written when a test lets them."""
+    """Are written when a test lets them, and forgotten by another worker when it says so."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.listeners: list[Callable[[str, int], None]] = []
         self.is_flushing, self.may_flush = threading.Event(), threading.Event()
         self.may_flush.set()
+
+    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
+        self.listeners.append(listener)
+
+    def are_forgotten(self, connector: str, task: int) -> None:
+        self.delete_task(connector, task)
+        for listener in self.listeners:
+            listener(connector, task)
 
     def flush(self, timeout: float) -> None:
         self.is_flushing.set()
@@ -395,6 +410,32 @@ def test_a_set_of_tasks_that_a_leader_has_left_half_written_is_stored_again_afte
     work.later()
     assert work.configs.stored == [["1"], ["1"], ["2"], ["1"]]
     assert work.configs.snapshot().unfinished == frozenset()
+
+
+def test_a_configuration_that_is_put_again_restarts_its_connector_and_is_not_stored_behind_its_tasks(work: Work) -> None:
+    """Compaction would take the first one, and the next worker would find tasks of no connector."""
+    config = {"connector.class": CLASS, "v": "1", "tasks.max": "1"}
+    work.herder.put_connector("c", config, may_replace=False)
+    work.await_tasks("RUNNING")
+    work.noted(("start", 0))
+    assert work.herder.put_connector("c", config, may_replace=True)[0] is False
+    work.noted(("start", 0), ("stop begins", 0), ("stop", 0), ("start", 1))
+    work.await_state("RUNNING")
+    work.later()
+    assert (work.configs.stored, work.configs.snapshot().unfinished) == ([["1"]], frozenset())
+    work.herder.put_connector("c", {**config, "v": "2"}, may_replace=True)
+    eventually(lambda: work.configs.stored == [["1"], ["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+def test_tasks_are_stored_again_behind_a_configuration_that_another_leader_has_stored_again(work: Work) -> None:
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.put(v="1")
+    eventually(lambda: work.configs.stored == [["1"], ["1"]], lambda: f"{work.configs.stored}", 10, 0.01)
+    assert work.configs.snapshot().unfinished == frozenset()
+    work.later()
+    work.later()
+    assert work.configs.stored == [["1"], ["1"]]
 
 
 @pytest.mark.parametrize(
@@ -900,3 +941,39 @@ def test_statuses_of_revoked_work_are_written_before_the_worker_joins_again(work
     finally:
         work.statuses.may_flush.set()
     assert done.wait(10)
+
+
+def unreadable() -> None:
+    raise RetriableError("Kafka is away")
+
+
+def test_a_task_that_a_frozen_worker_says_is_gone_has_a_state_again(work: Work) -> None:
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.configs.unread = [unreadable]
+    work.statuses.are_forgotten("c", 0)
+    eventually(lambda: not work.configs.unread, "a look at the configuration", 10, 0.01)
+    work.thread.call(lambda: None)
+    assert work.tasks() == []
+    work.later()
+    work.await_tasks("RUNNING")
+
+
+def test_a_task_that_is_gone_by_a_configuration_that_is_not_read_yet_has_no_state_again(work: Work) -> None:
+    """Whatever its worker reads first of the two topics."""
+    work.script.divide = lambda connector, count: [{"v": "1"}] * int(connector.config["n"])
+    work.put(n="2", tasks_max="2")
+    work.await_tasks("RUNNING", "RUNNING")
+    work.configs.unread = [lambda: work.configs.put_task_configs("c", [{"v": "2", "task.class": "test.ScriptedTask"}])]
+    work.statuses.are_forgotten("c", 1)
+    eventually(lambda: len(work.configs.stored) == 2, "a smaller set of tasks", 10, 0.01)
+    work.thread.call(lambda: None)
+    assert work.statuses.task("c", 1) is None
+    work.await_tasks("RUNNING")
+    work.configs.unread = [lambda: work.configs.remove_connector("c")]
+    work.statuses.are_forgotten("c", 0)
+    eventually(lambda: "c" not in work.configs.snapshot().connectors, "the end of the connector", 10, 0.01)
+    work.thread.call(lambda: None)
+    assert (work.state(), work.tasks()) == (None, [])
+    work.put(n="1")
+    work.await_tasks("RUNNING")

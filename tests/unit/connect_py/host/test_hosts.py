@@ -227,6 +227,30 @@ def test_a_worker_that_does_not_know_whether_its_work_is_its_own_reports_no_deat
     eventually(lambda: len(hosted.processes) == 2)
 
 
+def test_a_task_that_another_worker_says_is_gone_is_reported_again_while_it_is_this_workers(hosted: Hosted) -> None:
+    def is_forgotten(task: int) -> None:
+        hosted.statuses.delete_task("c", task)
+        hosted.thread.call(lambda: hosted.host.say_again(("c", task)))
+
+    hosted.want(0, 1)
+    hosted.await_state("RUNNING", 0)
+    hosted.await_state("RUNNING", 1)
+    is_forgotten(0)
+    assert hosted.state(0) == "RUNNING"
+    reported = len(hosted.statuses.reported)
+    hosted.thread.call(lambda: hosted.host.say_again(("c", 0)))
+    assert len(hosted.statuses.reported) == reported, "there is a report"
+    hosted.is_sure = False
+    is_forgotten(0)
+    assert hosted.state(0) is None
+    hosted.is_sure = True
+    hosted.await_state("RUNNING", 0)
+    hosted.thread.call(lambda: hosted.host.suspend([("c", 1)]))
+    for task in (1, 7):
+        is_forgotten(task)
+        assert hosted.state(task) is None
+
+
 def test_a_new_incarnation_starts_only_after_the_old_process_is_gone(hosted: Hosted) -> None:
     hosted.want(0)
     hosted.await_state("RUNNING")
