@@ -205,6 +205,11 @@ def page_routes(herder: Herder, mode: str, checks: Threads, site: Traversable) -
     def doctor(config: Config) -> Response:
         return json_response(models.diagnosis(herder.page().doctor(config)))
 
+    @router.post("/api/tables")
+    @checks
+    def tables(config: Config) -> Response:
+        return json_response(models.source_tables(herder.page().list_tables(config)))
+
     @router.post("/api/group")
     def group(request: Request, body: SignedBody) -> Response:
         return _packed(request, herder.answer_worker(body, signature_of(request, body)))
