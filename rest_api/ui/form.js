@@ -3,10 +3,11 @@
  * The worker says which properties there are and what is wrong with them (api/validate); it is asked 300 ms after the last key, without a
  * login at the database. "Test connection" asks the doctor, who looks at the servers too, and "Choose tables" asks for the tables of a source.
  */
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/htm-preact.js';
 import { address, ask, follow, say } from './api.js';
 import { asText, Diff } from './diff.js';
 import { Field } from './field.js';
+import { isLost } from './focus.js';
 import { Dialog, Statement } from './parts.js';
 import { LISTS, Tables } from './tables.js';
 
@@ -23,6 +24,8 @@ export function Form({ name, stored, onDone, isNew }) {
   const [asks, setAsks] = useState(false);
   const [tables, setTables] = useState(null);
   const latest = useRef(0);
+  const form = useRef(null);
+  useLayoutEffect(() => { if (isLost()) form.current.focus(); }, []); // the button that has opened it is gone
   const title = isNew ? config.name || 'New connector' : name;
   const check = async () => {
     latest.current += 1;
@@ -87,7 +90,7 @@ export function Form({ name, stored, onDone, isNew }) {
   const json = text === null ? JSON.stringify(config, null, 2) : text;
   const wrong = checked ? checked.infos.configs.filter(({ value }) => value.errors.length > 0).map(({ value }) => value.name) : [];
   const errors = checked ? checked.infos.error_count : 0;
-  return html`<form class="config" aria-label=${title} onSubmit=${(event) => { event.preventDefault(); setAsks(true); }}>
+  return html`<form class="config" ref=${form} tabindex="-1" aria-label=${title} onSubmit=${(event) => { event.preventDefault(); setAsks(true); }}>
     <div class="two">
       <div><${Fields} config=${config} stored=${stored} checked=${checked} set=${(key, value) => change({ [key]: value })} /></div>
       <div class="side">

@@ -25,7 +25,7 @@ export function Lake({ name, detail }) {
     }
   };
   const buttons = (table) => html`<span class="buttons">
-    <button type="button" data-control="verify-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
+    <button type="button" data-control="verify-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} aria-disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
       onClick=${() => verification.begin(table)}>${table ? 'Verify' : 'Verify all tables'}</button>
     <button type="button" data-control="compact-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} disabled=${!isRunning} aria-label="Compact ${table || 'all tables'}"
       onClick=${() => compact(table)}>${table ? 'Compact' : 'Compact all tables'}</button></span>`;

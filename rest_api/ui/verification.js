@@ -24,10 +24,11 @@ export function useVerification(name) {
       say(error.message, true);
     }
   };
+  const isRunning = shown !== null && shown.state === 'running';
   return {
     shown,
-    isRunning: shown !== null && shown.state === 'running',
-    begin: (table) => send(table ? `${path(name)}?table=${encodeURIComponent(table)}` : path(name), 'POST'),
+    isRunning,
+    begin: (table) => !isRunning && send(table ? `${path(name)}?table=${encodeURIComponent(table)}` : path(name), 'POST'),
     cancel: () => send(path(name), 'DELETE'),
   };
 }
