@@ -174,11 +174,12 @@ class Page(Protocol):
         """Return the tables that a source could capture. Raises as `Herder.list_tables`."""
         ...
 
-    def verify(self, name: str, tables: Sequence[str]) -> None:
+    def verify(self, name: str, tables: Sequence[str], *, topics: bool = False) -> None:
         """Begin to compare the lakehouse tables of a sink or a source with their sources; `verification` shows what comes of it.
 
         Args:
             tables: whole names; none means all.
+            topics: whether the topics in between are compared with the source, too; they are read from their beginning.
 
         Raises:
             NotFoundError: no such connector.

@@ -312,7 +312,7 @@ class PageRequests:
 
     # -- tables
 
-    def verify(self, name: str, tables: Sequence[str]) -> None:
+    def verify(self, name: str, tables: Sequence[str], *, topics: bool = False) -> None:
         """Begin to compare a connector's lakehouse tables with their sources. Raises as `Page.verify`."""
         snapshot, statuses, has_topics = self._applier.configs.snapshot(), self._applier.statuses, self._applier.worker.topic_tracking
         _config_of(snapshot, name)
@@ -323,6 +323,7 @@ class PageRequests:
                 for each, config in snapshot.connectors.items()
             ],
             "tables": [re.escape(table) for table in tables],
+            "topics": topics,
             "shows_rows": self._applier.worker.shows_records,
         }
         self._applier.verifications.begin(name, tables, start)

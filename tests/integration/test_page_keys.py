@@ -189,7 +189,7 @@ def test_a_table_is_read_again_and_more_is_logged(page: Page, site: Worker) -> N
     finds_focus(keys, "DEBUG for 10 min")
 
 
-@pytest.mark.presses("verify-one", "verify-all", "cancel-verification")
+@pytest.mark.presses("verify-one", "verify-all", "verify-topics", "cancel-verification")
 def test_tables_are_verified(page: Page, site: Worker) -> None:
     """The answers are made up: what is compared is seen in `tests/e2e`."""
     detail = site.request("GET", "/ui/api/connectors/copy")
@@ -202,9 +202,9 @@ def test_tables_are_verified(page: Page, site: Worker) -> None:
     def answer_comparison(route: Any) -> None:
         method = route.request.method
         if method != "GET":
-            state.update(
-                state="running" if method == "POST" else "cancelled", tables=[], began=1, ended=2, results=[], error=None, progress=None
-            )
+            is_begun = method == "POST"
+            state.update(state="running" if is_begun else "cancelled", tables=[], began=1, ended=2, results=[], error=None, progress=None)
+            state["topics"] = "topics=true" in route.request.url if is_begun else state["topics"]
         route.fulfill(json=state or None, status=202 if method == "POST" else 200)
 
     page.tab.route("**/ui/api/connectors/copy", answer_detail)
@@ -219,6 +219,10 @@ def test_tables_are_verified(page: Page, site: Worker) -> None:
         use(keys, "Cancel")
         tab.locator("section.card", has_text="cancelled").wait_for()
         eventually(lambda: not keys.focused["is_body"], "focus that is not lost", SECONDS)
+    tab.get_by_text("The topics in between were not read").wait_for()
+    use(keys, "verify the topics", "Space")
+    use(keys, "Verify all tables")
+    tab.get_by_text("All tables, and the topics in between: being compared").wait_for()
 
 
 @pytest.mark.presses("choose-connector", "one-delete", "several-delete", "confirm")

@@ -103,9 +103,9 @@ class _MemoryPage:
     def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
         return self._herder.list_tables(config)
 
-    def verify(self, name: str, tables: Sequence[str]) -> None:
+    def verify(self, name: str, tables: Sequence[str], *, topics: bool = False) -> None:
         self._herder.connector_info(name)
-        self._herder.verifications[name] = {"state": "running", "tables": list(tables), "results": [], "error": None}
+        self._herder.verifications[name] = {"state": "running", "tables": list(tables), "topics": topics, "results": [], "error": None}
 
     def verification(self, name: str) -> Mapping[str, Any] | None:
         self._herder.connector_info(name)

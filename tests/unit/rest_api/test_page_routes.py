@@ -117,6 +117,8 @@ def test_a_comparison_of_tables_is_begun_shown_and_cancelled(ask):
     assert (ask("GET", path)[0], ask("GET", path)[2]) == (200, b"null")
     status, _, body = ask("POST", f"{path}?table=public.a&table=public.b")
     assert (status, json.loads(body)["state"], json.loads(body)["tables"]) == (202, "running", ["public.a", "public.b"])
+    assert json.loads(body)["topics"] is False
+    assert json.loads(ask("POST", f"{path}?topics=true")[2])["topics"] is True
     assert json.loads(ask("GET", path)[2])["state"] == "running"
     assert json.loads(ask("DELETE", path)[2])["state"] == "cancelled"
     assert {ask(method, "/ui/api/connectors/none/verification")[0] for method in ("GET", "POST", "DELETE")} == {404}
