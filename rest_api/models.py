@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict  # before 3.12 pydantic takes no other
 
-from connect_py.api import doctor
+from connect_py.api import doctor, tables
 from connect_py.api.config import ConfigKey, ConfigType, ConfigValue, text_of
 from connect_py.api.storage import Status
 from connect_py.errors import ConfigError, ConflictError, ConnectError, RestError
@@ -321,6 +321,48 @@ def diagnosis(found: doctor.Diagnosis) -> Diagnosis:
         ],
         "looked_at": list(found.looked_at),
         "unseen": list(found.unseen),
+    }
+
+
+class SourceTable(TypedDict):
+    """A table, or a collection, that a source could capture."""
+
+    name: Annotated[str, _shown("public.orders")]
+    captured: bool
+    rows: Annotated[int | None, Field(description="What the server estimates")]
+    entry: Annotated[str | None, Field(description="What the list must have to mean this table and no other")]
+    matched_by: Annotated[list[int], Field(description="Which of `entries` mean it")]
+    fixed_by: Annotated[str | None, Field(description="The property because of which the list does not decide about it")]
+
+
+class SourceTables(TypedDict):
+    """What a source could capture."""
+
+    property: Annotated[str, _one_of("table.include.list", "collection.include.list")]
+    entries: Annotated[list[str], Field(description="The list as the configuration has it")]
+    replaces: Annotated[list[str], Field(description="Properties of the configuration that cannot stand next to the list")]
+    tables: list[SourceTable]
+    left_out: Annotated[int, Field(description="Tables beyond the 5000 that are shown")]
+
+
+def source_tables(found: tables.SourceTables) -> SourceTables:
+    """Return the answer to what a source could capture."""
+    return {
+        "property": found.property,
+        "entries": list(found.entries),
+        "replaces": list(found.replaces),
+        "tables": [
+            {
+                "name": each.name,
+                "captured": each.captured,
+                "rows": each.rows,
+                "entry": each.entry or None,
+                "matched_by": list(each.matched_by),
+                "fixed_by": each.fixed_by or None,
+            }
+            for each in found.tables
+        ],
+        "left_out": found.left_out,
     }
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from connect_py.api import MetricGroup, MetricValue, TopicPartition
 from connect_py.api.task import NOTES_DOMAIN
 from spark_sink.tables.base import Extent
+from spark_sink.tables.watermark import PastCommit
 from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def _observed(observation: Observation | None) -> Mapping[str, Any]:
 #: How many of the bad records a report shows, the last ones, and how many characters of what is said of each.
 _KEPT_REJECTED, _NOTE_LENGTH = 20, 400
 
+#: For how long a report has the commits of a table from before the task: more than one report, so that one may be lost.
+_PAST_SECONDS = 60.0
+
 #: Observations of the log that are kept per partition with a backlog; beyond that its age is reported too high, never too low.
 _MAX_OBSERVATIONS = 600
 
@@ -154,6 +158,8 @@ class _Table:
     maintenance_seconds: float = 0.0
     rejected: int = 0
     committed_at: float = 0.0
+    past: Sequence[PastCommit] = ()
+    past_until: float | None = None
     reads: set[TopicPartition] = field(default_factory=set)
     has_topics: bool = False
     applied: dict[TopicPartition, int] = field(default_factory=dict)
@@ -257,6 +263,12 @@ class SinkFigures:
         known = self._of(table)
         known.reads.update(partitions)
         known.has_topics = True
+
+    def past(self, table: str, commits: Sequence[PastCommit]) -> None:
+        """Note a table's last commits from before this task, when it is first loaded."""
+        known = self._of(table)
+        if known.past_until is None:
+            known.past, known.past_until = commits, self.clock() + _PAST_SECONDS
 
     def applied(
         self,
@@ -401,6 +413,12 @@ class SinkFigures:
                 for kind, changes in sorted(table.changes.items())
             ]
         notes = [MetricGroup(NOTES_DOMAIN, "rejected-record", {"number": str(number)}, about) for number, about in enumerate(self._bad)]
+        for name, table in self._tables.items():
+            if table.past_until is None or now > table.past_until:
+                table.past = ()
+            for number, commit in enumerate(table.past):
+                about = {"at": commit.at, **({} if commit.records is None else {"records": commit.records})}
+                notes.append(MetricGroup(NOTES_DOMAIN, "lakehouse-commit", {"table": name, "number": str(number)}, about))
         return found + notes
 
 

@@ -262,6 +262,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 self._figures.reads(str(table), [tp])
                 self._maintenance.reads(table)
                 state = self._tables.load(table, claim=claim)
+                self._figures.past(str(table), self._tables.past_commits(table))
                 applied[table] = None if state is None else state.watermark.offsets.get(tp)
             position = self._positions[tp] = start_position(group, applied.values(), fresh)
             for table, offset in applied.items():

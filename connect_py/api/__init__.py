@@ -37,6 +37,7 @@ from connect_py.api.record import (
     SourceRecord,
     TopicPartition,
 )
+from connect_py.api.tables import SourceTable, SourceTables
 from connect_py.api.task import (
     BadRecord,
     BatchSinkContext,
@@ -97,6 +98,8 @@ __all__ = [
     "SourceOffset",
     "SourcePartition",
     "SourceRecord",
+    "SourceTable",
+    "SourceTables",
     "SourceTask",
     "SourceTaskContext",
     "StoredOffsets",

@@ -13,6 +13,7 @@ from connect_py.api.config import ConfigDef, ConfigValue
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.facts import SourceFactsReader
 from connect_py.api.record import SourceOffset, SourcePartition
+from connect_py.api.tables import SourceTables
 from connect_py.api.task import BatchSinkTask, SinkTask, SourceTask
 
 
@@ -154,6 +155,16 @@ class SourceConnector(Connector):
 
         Raises:
             ConfigError: the configuration cannot be used.
+        """
+        return None
+
+    def list_tables(self, config: Mapping[str, str]) -> SourceTables | None:
+        """Return the tables that the connector could capture, and which it does; None where there is nothing to choose from.
+
+        Called as `doctor` is. It changes nothing on a server, and each of its requests has a time limit of a few seconds.
+
+        Raises:
+            ConnectError: the server does not say.
         """
         return None
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from connect_py.api.config import ConfigKey, ConfigValue
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import Status, TargetState
+from connect_py.api.tables import SourceTables
 from connect_py.api.task import MetricGroup
 from connect_py.errors import ConflictError
 from connect_py.herder.session_key import InternalSignature
@@ -121,9 +122,9 @@ class MisdirectedError(ConflictError):
 class Page(Protocol):
     """What the page of the worker asks, in addition to what every client may.
 
-    Everything but `put_config`, `doctor` and a validation that connects is answered from the memory of this worker, and of the workers of
-    its group whose tasks it is about; without a request to Kafka or a database. No answer holds a secret: ``[hidden]`` is in its place, and
-    means the stored value where a client sends it back. Answers are JSON, in the shapes of docs/ui.md.
+    Everything but `put_config`, `doctor`, `list_tables` and a validation that connects is answered from the memory of this worker, and of
+    the workers of its group whose tasks it is about; without a request to Kafka or a database. No answer holds a secret: ``[hidden]`` is in
+    its place, and means the stored value where a client sends it back. Answers are JSON, in the shapes of docs/ui.md.
     """
 
     def state(self, since: int | None) -> Mapping[str, Any]:
@@ -169,11 +170,16 @@ class Page(Protocol):
         """Look at everything that a configuration needs. Raises as `Herder.doctor`."""
         ...
 
-    def verify(self, name: str, tables: Sequence[str]) -> None:
+    def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
+        """Return the tables that a source could capture. Raises as `Herder.list_tables`."""
+        ...
+
+    def verify(self, name: str, tables: Sequence[str], *, topics: bool = False) -> None:
         """Begin to compare the lakehouse tables of a sink or a source with their sources; `verification` shows what comes of it.
 
         Args:
             tables: whole names; none means all.
+            topics: whether the topics in between are compared with the source, too; they are read from their beginning.
 
         Raises:
             NotFoundError: no such connector.
@@ -228,6 +234,17 @@ class Herder(Protocol):
 
         Raises:
             BadRequestError: no connector.class; NotFound-like RestError for an unknown one.
+        """
+        ...
+
+    def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
+        """Return the tables that a source could capture, and which it does. Answers within 30 s, changes nothing; no text of the answer
+        holds a secret.
+
+        Raises:
+            BadRequestError: no connector.class, one that has no tables, a wrong configuration, or a server that refuses; NotFound-like
+                RestError for an unknown class.
+            RestError: 504, the server has not answered in time.
         """
         ...
 

@@ -23,6 +23,7 @@ from connect_py import __version__
 from connect_py.api import ConfigType
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import ClusterConfig, Status
+from connect_py.api.tables import SourceTables
 from connect_py.api.task import NOTES_DOMAIN, MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of
 from connect_py.data.java_map import in_java_order
@@ -58,12 +59,15 @@ PutConnector = Callable[..., tuple[bool, ConnectorInfo]]
 #: Looks at a configuration and its servers (`Herder.doctor`).
 Diagnose = Callable[[Mapping[str, str | None]], Diagnosis]
 
+#: Lists the tables of a source (`Herder.list_tables`).
+ListTables = Callable[[Mapping[str, str | None]], SourceTables]
+
 
 class PageRequests:
     """Implements `connect_py.herder.base.Page`.
 
     Args:
-        put_connector, doctor: of the herder whose page this is.
+        put_connector, doctor, list_tables: of the herder whose page this is.
         others: tell what their tasks do.
         clock: monotonic seconds.
     """
@@ -73,11 +77,12 @@ class PageRequests:
         applier: Applier,
         put_connector: PutConnector,
         doctor: Diagnose,
+        list_tables: ListTables,
         others: OtherWorkers,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._applier, self._others = applier, others
-        self._put_connector, self._doctor = put_connector, doctor
+        self._put_connector, self._doctor, self._list_tables = put_connector, doctor, list_tables
         self._clock = clock
         self._lock = threading.Lock()
         self._began_ms = self._number = int(time.time() * 1000)
@@ -298,12 +303,16 @@ class PageRequests:
         """Look at everything that a configuration needs. Raises as `Herder.doctor`."""
         return self._doctor(self._meant(config.get(NAME) or "", config))
 
+    def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
+        """Return the tables that a source could capture. Raises as `Herder.list_tables`."""
+        return self._list_tables(self._meant(config.get(NAME) or "", config))
+
     def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
         return restored(config, self._applier.configs.snapshot().connectors.get(name, {}))
 
     # -- tables
 
-    def verify(self, name: str, tables: Sequence[str]) -> None:
+    def verify(self, name: str, tables: Sequence[str], *, topics: bool = False) -> None:
         """Begin to compare a connector's lakehouse tables with their sources. Raises as `Page.verify`."""
         snapshot, statuses, has_topics = self._applier.configs.snapshot(), self._applier.statuses, self._applier.worker.topic_tracking
         _config_of(snapshot, name)
@@ -314,6 +323,7 @@ class PageRequests:
                 for each, config in snapshot.connectors.items()
             ],
             "tables": [re.escape(table) for table in tables],
+            "topics": topics,
             "shows_rows": self._applier.worker.shows_records,
         }
         self._applier.verifications.begin(name, tables, start)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import OWN_OFFSETS_TOPIC, ClusterConfig, RestartRequest, Status, TargetState
+from connect_py.api.tables import SourceTables
 from connect_py.api.task import MetricGroup
 from connect_py.config.client_overrides import require_allowed
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_group
@@ -39,6 +40,7 @@ from connect_py.herder.base import (
     TaskInfo,
 )
 from connect_py.herder.doctor.diagnose import diagnose
+from connect_py.herder.doctor.list_tables import list_tables
 from connect_py.herder.other_workers import OtherWorkers
 from connect_py.herder.page import VERSION, PageRequests
 from connect_py.herder.secret_values import restored, without_secrets
@@ -77,7 +79,7 @@ class ClientRequests:
         self._assignment = applier.assignment
         self._modifying: set[str] = set()
         self._others = OtherWorkers(applier)
-        self._page = PageRequests(applier, self.put_connector, self.doctor, self._others)
+        self._page = PageRequests(applier, self.put_connector, self.doctor, self.list_tables, self._others)
 
     # -- life of the worker
 
@@ -204,6 +206,13 @@ class ClientRequests:
         is_running = name in snapshot.connectors and snapshot.target_state(name) is not TargetState.STOPPED
         with line_logging.scope(name, "doctor"), line_logging.hiding(secrets_of(self._plugins, meant)):
             return diagnose(self._plugins, self._worker.raw, meant, self._variables, is_running=is_running)
+
+    def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
+        """Return the tables that a source could capture. Raises as `Herder.list_tables`."""
+        name = config.get(NAME) or ""
+        meant = self._meant(name, config)
+        with line_logging.scope(name, "tables"), line_logging.hiding(secrets_of(self._plugins, meant)):
+            return list_tables(self._plugins, self._worker.raw, meant, self._variables)
 
     # -- the page of the worker
 

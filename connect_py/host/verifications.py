@@ -34,6 +34,7 @@ class _Verification:
 
     began: float
     tables: Sequence[str]
+    topics: bool
     state: str = "running"
     ended: float | None = None
     progress: Mapping[str, Any] | None = None
@@ -45,6 +46,7 @@ class _Verification:
         return {
             "state": self.state,
             "tables": list(self.tables),
+            "topics": self.topics,
             "began": self.began,
             "ended": self.ended,
             "progress": self.progress,
@@ -88,7 +90,7 @@ class Verifications:
             if self._is_closed:
                 raise RestError("The worker is ending. Nothing was begun.", 503)
             self._last.pop(connector, None)
-            run = self._last[connector] = _Verification(self._clock(), tables)
+            run = self._last[connector] = _Verification(self._clock(), tables, bool(start.get("topics")))
             while len(self._last) > _KEPT:
                 del self._last[next(iter(self._last))]
             try:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, Diagnosis, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
+from connect_py.api import (
+    ConfigDef,
+    ConfigValue,
+    Diagnosis,
+    SourceConnector,
+    SourceFactsReader,
+    SourceOffset,
+    SourcePartition,
+    SourceTables,
+    SourceTask,
+)
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
@@ -76,6 +86,12 @@ class MongoDbConnector(SourceConnector):
         from connectors.mongodb.facts import MongoFactsReader
 
         return MongoFactsReader(config)
+
+    def list_tables(self, config: Mapping[str, str]) -> SourceTables:
+        """Return the collections of the deployment. Raises ConnectError."""
+        from connectors.mongodb.listing import list_tables
+
+        return list_tables(config)
 
     def task_class(self) -> type[SourceTask]:
         """Return the class of its task."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, Diagnosis, SourceConnector, SourceFactsReader, SourceOffset, SourcePartition, SourceTask
+from connect_py.api import (
+    ConfigDef,
+    ConfigValue,
+    Diagnosis,
+    SourceConnector,
+    SourceFactsReader,
+    SourceOffset,
+    SourcePartition,
+    SourceTables,
+    SourceTask,
+)
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
@@ -68,6 +78,12 @@ class MySqlConnector(SourceConnector):
         from connectors.mysql.facts import MySqlFactsReader
 
         return MySqlFactsReader(config, self.connector)
+
+    def list_tables(self, config: Mapping[str, str]) -> SourceTables:
+        """Return the tables of the server. Raises ConnectError."""
+        from connectors.mysql.listing import list_tables
+
+        return list_tables(config, self.connector)
 
     def task_class(self) -> type[SourceTask]:
         """Return the class of tasks."""

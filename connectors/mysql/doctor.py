@@ -48,10 +48,9 @@ def diagnose(config: Mapping[str, str], connector: str, *, is_running: bool) -> 
     """
     parsed = parse_config(config, connector)
     at = f"{parsed.connection.host}:{parsed.connection.port}"
-    limits = replace(parsed.connection, connect_timeout=LIMIT_SECONDS, query_timeout=LIMIT_SECONDS)
     wanted = _wanted(parsed)
     try:
-        connection = queries.open_connection(replace(parsed, connection=limits))
+        connection = open_session(parsed)
     except ServerError as error:
         return Diagnosis([connection_finding(error, at, parsed.connection.user)], unseen=[f"The server at {at}: {error.reason}"])
     try:
@@ -72,6 +71,12 @@ def diagnose(config: Mapping[str, str], connector: str, *, is_running: bool) -> 
         seen.append(f"The topic of the schema history, {facts.history.topic}")
     findings = [*all_findings(facts, wanted), *clock_findings(before, float(now), after)]
     return Diagnosis(findings, looked_at=seen, unseen=unseen, topics=topics)
+
+
+def open_session(config: MySqlConfig) -> Connection:
+    """Return a session whose statements have a time limit. Raises ServerError."""
+    limits = replace(config.connection, connect_timeout=LIMIT_SECONDS, query_timeout=LIMIT_SECONDS)
+    return queries.open_connection(replace(config, connection=limits))
 
 
 def _wanted(config: MySqlConfig) -> Wanted:

@@ -49,7 +49,7 @@ def diagnose(
     settings, at = parsed.connection, f"{parsed.connection.host}:{parsed.connection.port}"
     wanted = _wanted(parsed)
     try:
-        connection = _open(parsed)
+        connection = open_session(parsed)
     except ServerError as error:
         what = f"Cannot connect to the database '{settings.database}' at {at}"
         unreached = server.connection_finding(what, error, wanted)
@@ -96,7 +96,8 @@ def all_findings(facts: Facts, wanted: Wanted, described: str, *, is_running: bo
     return found
 
 
-def _open(config: PostgresConfig, *, replication: bool = False) -> Connection:
+def open_session(config: PostgresConfig, *, replication: bool = False) -> Connection:
+    """Return a session whose statements have a time limit. Raises ServerError."""
     return Connection(
         config.connection,
         "Debezium Doctor",
@@ -277,7 +278,7 @@ def _signal(connection: Connection, config: PostgresConfig) -> SignalFacts | Non
 def _replication_error(config: PostgresConfig) -> ServerError | None:
     """Open a connection as the stream does, and ask it who it is; return why that failed."""
     try:
-        connection = _open(config, replication=True)
+        connection = open_session(config, replication=True)
     except ServerError as error:
         return error
     try:

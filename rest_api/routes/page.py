@@ -183,9 +183,9 @@ def page_routes(herder: Herder, mode: str, checks: Threads, site: Traversable) -
         return json_response(herder.page().verification(connector))
 
     @router.post("/api/connectors/{connector}/verification")
-    def verify(connector: Connector, table: Annotated[list[str] | None, Query()] = None) -> Response:
+    def verify(connector: Connector, table: Annotated[list[str] | None, Query()] = None, topics: Flag = False) -> Response:
         _require_full(mode, "Nothing was begun.")
-        herder.page().verify(connector, table or [])
+        herder.page().verify(connector, table or [], topics=topics)
         return json_response(herder.page().verification(connector), 202)
 
     @router.delete("/api/connectors/{connector}/verification")
@@ -204,6 +204,11 @@ def page_routes(herder: Herder, mode: str, checks: Threads, site: Traversable) -
     @checks
     def doctor(config: Config) -> Response:
         return json_response(models.diagnosis(herder.page().doctor(config)))
+
+    @router.post("/api/tables")
+    @checks
+    def tables(config: Config) -> Response:
+        return json_response(models.source_tables(herder.page().list_tables(config)))
 
     @router.post("/api/group")
     def group(request: Request, body: SignedBody) -> Response:

@@ -68,6 +68,16 @@ def plugin_routes(herder: Herder, checks: Threads) -> APIRouter:
         _require_match(plugin, config)
         return models.diagnosis(herder.doctor({"connector.class": plugin, **config}))
 
+    @router.post(
+        "/connector-plugins/{plugin}/tables",
+        summary="The tables or collections that a source with this configuration could capture, and which it does",
+        responses=refusals(*BODY, 404),
+    )
+    @checks
+    def tables(plugin: Plugin, config: Config) -> models.SourceTables:
+        _require_match(plugin, config)
+        return models.source_tables(herder.list_tables({"connector.class": plugin, **config}))
+
     return router
 
 

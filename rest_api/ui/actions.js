@@ -54,13 +54,14 @@ export function Buttons({ names, actions, isSmall, onDone }) {
   if (!mayChange()) return null;
   const about = names.length === 1 ? names[0] : `${names.length} connectors`;
   const run = async (action) => {
+    if (busy) return;
     setBusy(action);
     const isDone = await act(names, action);
     setBusy('');
     if (onDone) onDone(action, isDone);
   };
   return html`<span class="buttons">
-    ${actions.map((action) => html`<button key=${action} type="button" data-control="${names.length > 1 ? 'several' : 'one'}-${action}" disabled=${busy !== '' || !names.length}
+    ${actions.map((action) => html`<button key=${action} type="button" data-control="${names.length > 1 ? 'several' : 'one'}-${action}" aria-disabled=${busy !== ''}
       class="${isSmall ? 'small' : ''} ${action === 'restart_failed' ? 'primary' : ''} ${action === 'delete' ? 'danger' : ''}"
       aria-label="${ACTIONS[action][0]} ${about}" onClick=${() => (ASKS[action] ? setAsked(action) : run(action))}>
       ${busy === action ? '…' : ACTIONS[action][0]}</button>`)}

@@ -1,6 +1,7 @@
 /** A connector's configuration: by group, as JSON, and to be edited. */
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { address, ask, mayChange, rest } from './api.js';
+import { useFocusInstead } from './focus.js';
 import { Form } from './form.js';
 import { Scrolled } from './parts.js';
 
@@ -18,6 +19,8 @@ export function Config({ name }) {
   const [found, setFound] = useState(null);
   const [problem, setProblem] = useState('');
   const [edits, setEdits] = useState(false);
+  const button = useRef(null);
+  useFocusInstead(() => button.current, [edits]);
   const load = async () => {
     try {
       const config = await ask(`api/${address(name, '/config')}`);
@@ -38,7 +41,7 @@ export function Config({ name }) {
     }} />`;
   }
   return html`<section aria-label="Configuration">
-    ${mayChange() && html`<div class="tools"><button type="button" class="primary" data-control="edit-configuration" onClick=${() => setEdits(true)}>Edit configuration</button>
+    ${mayChange() && html`<div class="tools"><button type="button" class="primary" ref=${button} data-control="edit-configuration" onClick=${() => setEdits(true)}>Edit configuration</button>
       <span class="muted">Secrets are shown as <code>[hidden]</code>; left so, they keep their values.</span></div>`}
     <div class="two">
       <div>${grouped(found).map(([group, rows]) => html`<section key=${group} aria-label=${group}><h2>${group}</h2>

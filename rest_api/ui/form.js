@@ -1,13 +1,15 @@
 /**
  * A configuration as fields and as JSON: two sides of one state, `config`, which holds every property that anybody has set, known or not.
  * The worker says which properties there are and what is wrong with them (api/validate); it is asked 300 ms after the last key, without a
- * login at the database. "Test connection" asks the doctor, who looks at the servers too.
+ * login at the database. "Test connection" asks the doctor, who looks at the servers too, and "Choose tables" asks for the tables of a source.
  */
-import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/htm-preact.js';
 import { address, ask, follow, say } from './api.js';
 import { asText, Diff } from './diff.js';
 import { Field } from './field.js';
+import { isLost } from './focus.js';
 import { Dialog, Statement } from './parts.js';
+import { LISTS, Tables } from './tables.js';
 
 const SETTLE_MS = 300;
 
@@ -20,7 +22,10 @@ export function Form({ name, stored, onDone, isNew }) {
   const [found, setFound] = useState(null);
   const [busy, setBusy] = useState('');
   const [asks, setAsks] = useState(false);
+  const [tables, setTables] = useState(null);
   const latest = useRef(0);
+  const form = useRef(null);
+  useLayoutEffect(() => { if (isLost()) form.current.focus(); }, []); // the button that has opened it is gone
   const title = isNew ? config.name || 'New connector' : name;
   const check = async () => {
     latest.current += 1;
@@ -40,10 +45,8 @@ export function Form({ name, stored, onDone, isNew }) {
     const timer = setTimeout(check, checked ? SETTLE_MS : 0);
     return () => clearTimeout(timer);
   }, [config]);
-  const set = (key, value) => {
-    const next = { ...config };
-    if (value === null) delete next[key]; else next[key] = value;
-    setConfig(next);
+  const change = (values) => {
+    setConfig(Object.fromEntries(Object.entries({ ...config, ...values }).filter(([, value]) => value !== null)));
     setText(null);
     setFound(null);
   };
@@ -59,10 +62,12 @@ export function Form({ name, stored, onDone, isNew }) {
       // it is being typed; the message below the field says so
     }
   };
-  const test = async () => {
-    setBusy('test');
+  const look = async (what, take) => {
+    if (busy) return;
+    setBusy(what);
     try {
-      setFound(await ask('api/doctor', { method: 'POST', body: config }));
+      take(await ask(`api/${what}`, { method: 'POST', body: config }));
+      setProblem('');
     } catch (error) {
       setProblem(error.message);
     }
@@ -85,9 +90,9 @@ export function Form({ name, stored, onDone, isNew }) {
   const json = text === null ? JSON.stringify(config, null, 2) : text;
   const wrong = checked ? checked.infos.configs.filter(({ value }) => value.errors.length > 0).map(({ value }) => value.name) : [];
   const errors = checked ? checked.infos.error_count : 0;
-  return html`<form class="config" aria-label=${title} onSubmit=${(event) => { event.preventDefault(); setAsks(true); }}>
+  return html`<form class="config" ref=${form} tabindex="-1" aria-label=${title} onSubmit=${(event) => { event.preventDefault(); setAsks(true); }}>
     <div class="two">
-      <div><${Fields} config=${config} stored=${stored} checked=${checked} set=${set} /></div>
+      <div><${Fields} config=${config} stored=${stored} checked=${checked} set=${(key, value) => change({ [key]: value })} /></div>
       <div class="side">
         <label class="field"><span>The same as JSON</span>
           <textarea rows="24" spellcheck="false" value=${json} onInput=${(event) => setJson(event.target.value)}></textarea></label>
@@ -103,10 +108,17 @@ export function Form({ name, stored, onDone, isNew }) {
       <div class="buttons">
         <button type="submit" class="primary" data-control="save" disabled=${busy !== '' || (isNew && !config.name) || (text !== null && !isJson(text))}>
           ${isNew ? 'Create' : 'Save'} …</button>
-        <button type="button" data-control="test-connection" disabled=${busy !== ''} onClick=${test}>${busy === 'test' ? 'Testing …' : 'Test connection'}</button>
+        <button type="button" data-control="test-connection" aria-disabled=${busy !== ''} onClick=${() => look('doctor', setFound)}>
+          ${busy === 'doctor' ? 'Testing …' : 'Test connection'}</button>
+        ${checked && checked.infos.configs.some(({ value }) => LISTS.includes(value.name)) && html`<button type="button" data-control="choose-tables" aria-disabled=${busy !== ''}
+          onClick=${() => look('tables', setTables)}>${busy === 'tables' ? 'Listing …' : 'Choose tables …'}</button>`}
         <button type="button" data-control="leave-form" onClick=${() => onDone(false)}>Cancel</button>
       </div>
     </div>
+    ${tables && html`<${Tables} found=${tables} onClose=${() => setTables(null)} onUse=${(changes) => {
+      change(changes);
+      setTables(null);
+    }} />`}
     ${asks && html`<${Dialog} title=${isNew ? `Create ${config.name}?` : `Save ${name}?`} onClose=${() => setAsks(false)}>
       <${Diff} before=${isNew ? '' : asText(stored)} after=${asText(config)} />
       ${errors > 0 && html`<p class="problem">${errors} problem${errors > 1 ? 's are' : ' is'} left; the worker will refuse this.</p>`}

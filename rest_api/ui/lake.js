@@ -13,6 +13,7 @@ export function Lake({ name, detail }) {
   const [turn, setTurn] = useState(0);
   const notes = useNotes(name, turn);
   const verification = useVerification(name);
+  const [withTopics, setWithTopics] = useState(false);
   const { sink, tables } = detail;
   const isRunning = detail.target === 'STARTED';
   const compact = async (table) => {
@@ -25,8 +26,8 @@ export function Lake({ name, detail }) {
     }
   };
   const buttons = (table) => html`<span class="buttons">
-    <button type="button" data-control="verify-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
-      onClick=${() => verification.begin(table)}>${table ? 'Verify' : 'Verify all tables'}</button>
+    <button type="button" data-control="verify-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} aria-disabled=${verification.isRunning} aria-label="Verify ${table || 'all tables'}"
+      onClick=${() => verification.begin(table, withTopics)}>${table ? 'Verify' : 'Verify all tables'}</button>
     <button type="button" data-control="compact-${table ? 'one' : 'all'}" class=${table ? 'small' : ''} disabled=${!isRunning} aria-label="Compact ${table || 'all tables'}"
       onClick=${() => compact(table)}>${table ? 'Compact' : 'Compact all tables'}</button></span>`;
   return html`<section aria-label="Tables">
@@ -39,7 +40,8 @@ export function Lake({ name, detail }) {
       ['Rejected records', number(sink['records-rejected-total'])],
       ['Spark', sink['spark-session-starting'] ? 'starting' : `runs for ${time(sink['spark-session-uptime-seconds'])}`],
     ]} />`}
-    ${mayChange() && html`<div class="tools">${buttons('')}</div>`}
+    ${mayChange() && html`<div class="tools">${buttons('')}
+      <label><input type="checkbox" data-control="verify-topics" checked=${withTopics} onChange=${(event) => setWithTopics(event.target.checked)} /> verify the topics in between, too</label></div>`}
     <${Verification} verification=${verification} />
     ${tables.length > 0 && html`<${Scrolled} label="Figures of each table"><table class="figures">
       <thead><tr><th scope="col">Table</th><th scope="col">Applied</th><th scope="col">By operation</th><th scope="col">Behind</th>

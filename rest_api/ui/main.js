@@ -3,6 +3,7 @@ import { html, render, useEffect, useState } from './vendor/htm-preact.js';
 import { follow, useStore } from './api.js';
 import { Connector } from './connector.js';
 import { Create } from './create.js';
+import { keepFocus, useFocusInstead } from './focus.js';
 import { List } from './list.js';
 import { Toasts } from './parts.js';
 import { Worker } from './worker.js';
@@ -37,8 +38,9 @@ function Page() {
   useEffect(() => {
     document.title = [name, view === 'worker' ? 'Worker' : view === 'new' ? 'New connector' : 'Connectors', worker && worker.group].filter(Boolean).join(' · ');
   }, [view, name, worker]);
+  useFocusInstead(mainToFocus, [view, name]);
   const link = (hash, word, isCurrent) => html`<a href=${hash} aria-current=${isCurrent ? 'page' : null}>${word}</a>`;
-  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); focusMain(); }}>Skip to the content</a>
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); mainToFocus().focus(); }}>Skip to the content</a>
     <header><span class="brand">connect-py</span>
       <nav aria-label="Page">${link('#/', 'Connectors', view !== 'worker')}${link('#/worker', 'Worker', view === 'worker')}</nav>
       <span class="where">${worker ? (worker.group ? `group ${worker.group}` : 'standalone') : ''}${mode === 'read-only' ? ' · read only' : ''}</span></header>
@@ -50,12 +52,13 @@ function Page() {
     <${Toasts} />`;
 }
 
-function focusMain() {
+function mainToFocus() {
   const main = document.getElementById('main');
   main.tabIndex = -1;
-  main.focus();
+  return main;
 }
 
 const target = document.getElementById('page');
 target.textContent = '';
+keepFocus();
 render(html`<${Page} />`, target);

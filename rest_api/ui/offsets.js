@@ -1,7 +1,8 @@
 /** Where a connector is: in words, as JSON, and on a stopped connector to be edited. */
-import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { address, mayChange, rest, say } from './api.js';
 import { Diff } from './diff.js';
+import { useFocusInstead } from './focus.js';
 import { moves } from './moves.js';
 import { Confirm, Facts, Scrolled } from './parts.js';
 import { behind, offsetWords } from './words.js';
@@ -13,6 +14,9 @@ export function Offsets({ name, detail }) {
   const [problem, setProblem] = useState('');
   const [edited, setEdited] = useState(null);
   const [asked, setAsked] = useState('');
+  const opener = useRef(null);
+  const field = useRef(null);
+  useFocusInstead(() => field.current || opener.current, [edited !== null]);
   const load = async () => {
     try {
       setFound((await rest(address(name, '/offsets'))).offsets);
@@ -46,12 +50,12 @@ export function Offsets({ name, detail }) {
       <details><summary>As JSON</summary><${Scrolled} label="Offset as JSON"><pre>${asText(entry)}</pre></${Scrolled}></details></article>`)}
     <div class="tools"><span class="buttons">
       <button type="button" data-control="read-offsets" onClick=${load}>Read again</button>
-      ${mayChange() && found && html`<button type="button" data-control="edit-offsets" disabled=${!isStopped || edited !== null} onClick=${() => setEdited(asText(found))}>Edit offsets</button>
+      ${mayChange() && found && html`<button type="button" ref=${opener} data-control="edit-offsets" disabled=${!isStopped || edited !== null} onClick=${() => setEdited(asText(found))}>Edit offsets</button>
         <button type="button" class="danger" data-control="reset-offsets" disabled=${!isStopped || !found.length} onClick=${() => setAsked('reset')}>Reset offsets</button>`}</span>
       ${mayChange() && !isStopped && html`<span class="muted">Stop the connector to change its offsets.</span>`}</div>
     ${edited !== null && html`<div class="card"><h2>Edit offsets</h2>
       <label class="field"><span>JSON, a list of partition and offset; <code>null</code> as offset removes one</span>
-        <textarea rows="14" spellcheck="false" value=${edited} onInput=${(event) => setEdited(event.target.value)}></textarea></label>
+        <textarea rows="14" ref=${field} spellcheck="false" value=${edited} onInput=${(event) => setEdited(event.target.value)}></textarea></label>
       ${parsed.problem && html`<p class="problem" role="alert">${parsed.problem}</p>`}
       <${Diff} before=${asText(found)} after=${meant} />
       <${Moves} before=${found} after=${parsed.offsets} source=${detail.source} />

@@ -21,7 +21,7 @@ from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy
-from spark_sink.tables.watermark import Watermark
+from spark_sink.tables.watermark import PastCommit, Watermark
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import Array, Map, Struct, Type, path_sql, type_text
 
@@ -112,6 +112,10 @@ class Tables(Protocol):
             FatalTaskError: a younger task of the connector writes it, or its offsets were altered since this task started.
             TableSetBack: it has been set back; the next call returns what it has.
         """
+        ...
+
+    def past_commits(self, name: TableName) -> Sequence[PastCommit]:
+        """Return the connector's last commits of a table when it was first loaded, the newest first; no query is made for it."""
         ...
 
     def create(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,17 @@ from spark_sink.tables.base import (
     tables_of_catalog,
 )
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
-from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
+from spark_sink.tables.watermark import (
+    SNAPSHOTS_BEGUN,
+    Applied,
+    Commit,
+    PastCommit,
+    Watermark,
+    metadata_json,
+    newest_commit,
+    parse_metadata,
+    past_commits,
+)
 from spark_sink.types.columns import quote
 from spark_sink.types.trees import leaves, parse_type
 
@@ -97,6 +108,7 @@ class DeltaTables:
         self._properties = _NEW_TABLE | dict(new_table_properties)
         self._known: dict[TableName, _Known] = {}
         self._activity: dict[TableName, Activity] = {}
+        self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
@@ -138,6 +150,10 @@ class DeltaTables:
     def _read(self, name: TableName) -> _Known:
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {self._quoted(name)}").collect()}
         commits = self._history(name, _HISTORY)
+        if name not in self._past:
+            key = f"kafka.connect.offsets.{self._connector}"
+            stored = ((commit.time.timestamp(), commit.metadata.get(key)) for commit in commits)
+            self._past[name] = past_commits((at, None if offsets is None else json.dumps(offsets)) for at, offsets in stored)
         applied, of_commit = newest_commit(commits, properties, self._connector)
         if not of_commit and len(commits) == _HISTORY:
             commits = self._history(name, None)
@@ -158,6 +174,9 @@ class DeltaTables:
 
     def _shown(self, name: TableName, limit: int | None) -> DataFrame:
         return self._spark.sql(f"DESCRIBE HISTORY {self._quoted(name)}" + (f" LIMIT {limit}" if limit else ""))
+
+    def past_commits(self, name: TableName) -> Sequence[PastCommit]:
+        return self._past.get(name, ())
 
     def create(
         self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout

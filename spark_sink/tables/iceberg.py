@@ -37,7 +37,7 @@ from spark_sink.tables.base import (
     tables_of_catalog,
 )
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
-from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Stored, Watermark, newest_stored
+from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import leaves, parse_type
 
@@ -104,6 +104,7 @@ class IcebergTables:
         self._branches = _BRANCH + uuid.uuid5(uuid.NAMESPACE_URL, writer.connector).hex[:8] + "_"
         self._known: dict[TableName, _Known] = {}
         self._activity: dict[TableName, Activity] = {}
+        self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, frozenset[int]] = {}  # snapshots that are in it, or were there before
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
@@ -137,9 +138,15 @@ class IcebergTables:
 
     def _read(self, name: TableName, head: int | None) -> _Known:
         table = self._quoted(name)
-        snapshots = self._spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {table}.snapshots").collect()
+        snapshots = self._spark.sql(
+            f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) at FROM {table}.snapshots"
+        ).collect()
         by_id = {row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in snapshots}
         self._counted.setdefault(name, frozenset(by_id))
+        if name not in self._past:
+            at = {row["snapshot_id"]: row["at"] / 1e6 for row in snapshots}
+            line = line_of(head, {id_: parent for id_, (parent, _) in by_id.items()})
+            self._past[name] = past_commits((at[id_], by_id[id_][1].get(self._offsets_key)) for id_ in line)
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
         return _Known(head, newest_stored(head, by_id, properties, self._connector))
 
@@ -150,6 +157,9 @@ class IcebergTables:
         for branch in refs:
             if branch.startswith(self._branches):
                 self._drop(name, branch)
+
+    def past_commits(self, name: TableName) -> Sequence[PastCommit]:
+        return self._past.get(name, ())
 
     def create(
         self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout

@@ -155,6 +155,46 @@ def newest_stored(
     return Stored(both, generation, step, in_property=both == of_property, epoch=epoch)
 
 
+#: How many of a table's past commits a task reports: as many as a page shows.
+MAX_PAST = 10
+
+
+@dataclass(frozen=True)
+class PastCommit:
+    """A commit of the connector's that a table had when the task started.
+
+    Attributes:
+        at: seconds since the epoch.
+        records: offsets that it applied; None where the one before it is not known.
+    """
+
+    at: float
+    records: int | None
+
+
+def past_commits(stored: Iterable[tuple[float, str | None]]) -> list[PastCommit]:
+    """Return the last commits that applied something, the newest first.
+
+    Args:
+        stored: time and stored offsets of each commit, the newest first; None for commits of others, and of compaction. Offsets that
+            cannot be read end the list: nothing but what is shown rests on it.
+    """
+    found: list[PastCommit] = []
+    later: tuple[float, Watermark] | None = None
+    for at, text in stored:
+        if text is None or len(found) == MAX_PAST:
+            continue
+        try:
+            earlier = Watermark.parse(text)
+        except FatalTaskError:
+            break
+        if later is not None:
+            records = sum(max(0, offset - earlier.offsets.get(tp, 0)) for tp, offset in later[1].offsets.items())
+            found += [PastCommit(later[0], records)] if records else []
+        later = (at, earlier)
+    return found if later is None or len(found) == MAX_PAST else [*found, PastCommit(later[0], None)]
+
+
 @dataclass(frozen=True)
 class Commit:
     """One line of a table's history.

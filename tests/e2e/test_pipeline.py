@@ -122,20 +122,22 @@ def compacts_when_asked(worker: Worker, tag: str) -> None:
 
 def compares_when_asked(worker: Worker, tag: str) -> None:
     """The request of the page, from the sink's side and with a table's name from the source's."""
-    for name, query in ((f"sink-{tag}", ""), (f"source-{tag}", "?table=public.product")):
+    for name, query, topics in ((f"sink-{tag}", "", 0), (f"source-{tag}", "?table=public.product&topics=true", 1)):
         path = f"/ui/api/connectors/{name}/verification"
         worker.request("POST", path + query)
         eventually(lambda path=path: worker.request("GET", path)["state"] != "running", "end of the comparison", 120)
         shown = worker.request("GET", path)
         assert (shown["state"], shown["error"]) == ("done", None)
-        (result,) = shown["results"]
+        result, *of_topics = shown["results"]
         assert (result["table"], result["verdict"]) == ("public.product", "equal")
+        assert [(each["topic"], each["verdict"]) for each in of_topics] == [(f"pg_{tag}.public.product", "equal")] * topics
+        assert all(each["source_rows"] == each["topic_rows"] > 800 for each in of_topics)
         assert result["source_rows"] == result["table_rows"] > 800
         assert "differences" not in result, "rest.ui.records is false"
 
 
 @pytest.mark.long
-@pytest.mark.presses("compact-one", "compact-all", "verify-one", "verify-all", "cancel-verification")
+@pytest.mark.presses("compact-one", "compact-all", "verify-one", "verify-all", "verify-topics", "cancel-verification")
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 def test_the_page_compacts_and_compares_a_table_and_names_what_differs(
     pipeline: psycopg.Connection, worker: Worker, browser: Any, axe: str, tag: str, warehouse: Path
@@ -156,10 +158,15 @@ def test_the_page_compacts_and_compares_a_table_and_names_what_differs(
     tab.get_by_role("button", name="Verify all tables").click()
     tab.locator(".pill.good", has_text="equal").wait_for()
     opened.picture("tables-equal")
+    tab.get_by_role("checkbox", name="verify the topics").check()
+    tab.get_by_role("button", name="Verify all tables").click()
+    eventually(lambda: tab.locator(".pill.good", has_text="equal").count() == 2, "the table and its topic", 120)
+    tab.get_by_role("row", name=f"topic pg_{tag}.public.product").wait_for()
+    opened.picture("tables-topics-equal")
     for width, scheme in ((1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")):
         other = Page(browser, worker.url, width, scheme)
         other.open(f"#/connector/sink-{tag}/tables").get_by_text("Last commits").click()
-        other.tab.locator(".pill.good", has_text="equal").wait_for()
+        other.tab.locator(".pill.good", has_text="equal").first.wait_for()
         other.picture(f"tables-{width}-{scheme}")
         assert list(other.violations(axe, f"tables, {width}, {scheme}")) == []
         other.close()
@@ -167,6 +174,7 @@ def test_the_page_compacts_and_compares_a_table_and_names_what_differs(
     worker.wait_for(f"sink-{tag}", "PAUSED")
     pipeline.execute("UPDATE product SET name = 'other' WHERE id = 2")
     pipeline.execute("DELETE FROM product WHERE id = 3")
+    tab.get_by_role("checkbox", name="verify the topics").uncheck()
     tab.get_by_role("button", name="Verify public.product").click()
     tab.locator("progress").first.wait_for()
     tab.locator(".pill.bad", has_text="different").wait_for()

@@ -9,7 +9,7 @@ import pytest
 
 from connect_py.app.services.worker import Worker
 from tests.fix_browser import MISSING, SECONDS, Page
-from tests.page_worker import worker_with_a_weak_one
+from tests.page_worker import Keys, worker_with_a_weak_one
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.skipif(MISSING is not None, reason=MISSING or "")]
@@ -82,6 +82,10 @@ def look_at_dialogs_and_forms(opened: Page, look: Any) -> None:
     tab.get_by_role("button", name="Test connection").click()
     tab.locator(".findings li").first.wait_for()
     look("form-doctor")
+    tab.get_by_role("button", name="Choose tables").click()
+    tab.get_by_role("dialog").wait_for()
+    look("dialog-tables")
+    tab.keyboard.press("Escape")
     tab = opened.open("#/connector/halted/offsets")
     tab.get_by_role("button", name="Edit offsets").click()
     tab.locator("textarea").fill('[{"partition": {"filename": "a"}, "offset": {"position": 4}}]')
@@ -95,57 +99,6 @@ def look_at_dialogs_and_forms(opened: Page, look: Any) -> None:
     tab.get_by_role("button", name="PostgreSQL source").click()
     tab.locator('[id="p-name"]').wait_for()
     look("form-new")
-
-
-class Keys:
-    """A tab in which nothing is done but by keys."""
-
-    def __init__(self, page: Page) -> None:
-        self.tab = page.tab
-        self.press = page.tab.keyboard.press
-        self.type = page.tab.keyboard.type
-
-    @property
-    def focused(self) -> dict[str, Any]:
-        """Return what has the focus: its control's name, what it is called, and whether that is seen."""
-        found: dict[str, Any] = self.tab.evaluate(
-            """() => {
-              const at = document.activeElement;
-              const box = at.getBoundingClientRect();
-              const covering = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-              return {
-                control: at.dataset.control || '',
-                name: (at.getAttribute('aria-label') || at.id || at.innerText || '').trim(),
-                is_body: at === document.body,
-                is_marked: getComputedStyle(at).outlineStyle !== 'none',
-                is_seen: covering === null || at.contains(covering) || covering.contains(at) || covering.closest('label') !== null,
-              };
-            }"""
-        )
-        return found
-
-    def to(self, name: str, *, most: int = 250) -> None:
-        """Press the tab key until something has the focus whose name begins so; a number at its begin does not count."""
-        for _ in range(most):
-            self.press("Tab")
-            if self.focused["name"].lstrip("0123456789 ").startswith(name):
-                return
-        raise AssertionError(f"the tab key does not lead to {name}")
-
-    def reached(self) -> set[str]:
-        """Press the tab key from the begin of the page to its end, and return the names of the controls that had the focus."""
-        found: set[str] = set()
-        self.tab.evaluate("document.querySelector('.skip').focus()")
-        for _ in range(400):
-            self.press("Tab")
-            at = self.focused
-            if at["is_body"]:
-                break
-            if at["control"]:
-                assert at["is_marked"], f"the focus is not seen on {at}"
-                assert at["is_seen"], f"something covers {at}"
-                found.add(at["control"])
-        return found
 
 
 #: A group of choices is one stop of the tab key, and arrows lead to the others.

@@ -3,10 +3,12 @@ real tables, written two at once."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from connect_py.metrics.commits import PAST_GROUP
 from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
 from spark_sink.tables.upkeep import MaintenancePolicy, StatsSchedule
@@ -155,3 +157,21 @@ def test_lag_is_told_for_each_table_and_a_replayed_batch_is_not_counted_again(la
     assert figures(again, "public.busy").get("records-applied-total", 0) == 0
     assert len(lake.rows("busy")) == 25
     assert len(lake.rows("idle")) == 2
+
+
+@iceberg_and_long_delta
+def test_a_task_that_starts_over_tells_the_commits_that_the_table_has(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    task = lake.start(config)
+    for number in (3, 4, 5):
+        lake.produce(topic, [event("c", number * 10 + key, {"n": key}, {"n": INT}) for key in range(number)])
+        lake.drain(task)
+    began = time.time()
+    later = lake.start(config)
+    later.step()
+    told = [group for group in later.metrics() if (group.domain, group.type) == PAST_GROUP]
+    assert [(group.tags["table"], group.values.get("records")) for group in told] == [("public.t", number) for number in (5, 4, None)]
+    moments = [float(group.values["at"]) for group in told]
+    assert sorted(moments, reverse=True) == moments
+    assert began - 600 < moments[-1] < began

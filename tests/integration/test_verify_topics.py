@@ -6,6 +6,9 @@ import contextlib
 import datetime
 import json
 import random
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +20,7 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connect_py.app.cli import main
+from connect_py.app.commands.command import INTERRUPTED
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
@@ -28,6 +32,7 @@ from tests.fix_registry import SchemaRegistry
 from tests.integration.test_verify import MYSQL_TYPES, POSTGRES_TYPES
 from tests.mysql_task import mysql_source
 from tests.seeds import seeds
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
 
@@ -317,3 +322,36 @@ def test_all_connectors_a_share_of_their_keys_and_what_has_changed_since(
             assert code == 3 and "stale in the topic id=7: t is 'y' in the source, 'x' in the topic" in said, said
             assert "stale in the topic" in page.read_text()
             assert f"topic {tag}_one.public.one (public.one): DIFFERENT" in said
+
+
+def test_a_watched_comparison_sees_a_topic_fall_behind_and_catch_up_until_it_is_interrupted(
+    worker: Worker, kafka: Kafka, postgres: PostgresAddress, database: str, tag: str
+) -> None:
+    with postgres.connect(database) as db:
+        db.execute("CREATE TABLE stock (id int PRIMARY KEY, n int)")
+        db.execute("INSERT INTO stock SELECT g, g FROM generate_series(1, 5) g")
+    command = [sys.executable, "-m", "connect_py.app.cli", "verify", tag, "--worker", worker.url, "--bootstrap-servers", kafka.bootstrap]
+    config = postgres_source(postgres, database, tag, topic_prefix=tag)
+    with running(worker, tag, config):
+        eventually(lambda: kafka.count(f"{tag}.public.stock") == 5, "the snapshot", 60)
+        options = ["--watch", "0.2", "--wait", "0", "--json"]
+        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None and watching.stderr is not None
+            deadline = threading.Timer(180, watching.kill)  # the output then ends, and with it the test
+            deadline.start()
+            try:
+                outcomes = (json.loads(line) for line in watching.stdout)
+                assert next(outcomes)["equal"]
+                worker.request("PUT", f"/connectors/{tag}/pause")
+                worker.wait_for(tag, "PAUSED")
+                with postgres.connect(database) as db:
+                    db.execute("UPDATE stock SET n = 0 WHERE id = 1")
+                behind = next(outcome for outcome in outcomes if not outcome["equal"])
+                assert (behind["topic"], behind["different"], behind["missing"]) == (f"{tag}.public.stock", 1, 0)
+                worker.request("PUT", f"/connectors/{tag}/resume")
+                assert next(outcome for outcome in outcomes if outcome["equal"])["source_rows"] == 5
+            finally:
+                deadline.cancel()
+                watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == INTERRUPTED
+            assert "Traceback" not in watching.stderr.read()

@@ -14,6 +14,7 @@ from typing import Any
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, between, non_empty_without_control_characters
 from connect_py.api.doctor import Diagnosis, Finding, Person
 from connect_py.api.storage import Status, TargetState
+from connect_py.api.tables import SourceTable, SourceTables
 from connect_py.api.task import MetricGroup
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from connect_py.herder import signals
@@ -99,9 +100,12 @@ class _MemoryPage:
     def doctor(self, config: Mapping[str, str | None]) -> Diagnosis:
         return self._herder.doctor(config)
 
-    def verify(self, name: str, tables: Sequence[str]) -> None:
+    def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
+        return self._herder.list_tables(config)
+
+    def verify(self, name: str, tables: Sequence[str], *, topics: bool = False) -> None:
         self._herder.connector_info(name)
-        self._herder.verifications[name] = {"state": "running", "tables": list(tables), "results": [], "error": None}
+        self._herder.verifications[name] = {"state": "running", "tables": list(tables), "topics": topics, "results": [], "error": None}
 
     def verification(self, name: str) -> Mapping[str, Any] | None:
         self._herder.connector_info(name)
@@ -190,6 +194,11 @@ class MemoryHerder:
         infos = self.validate(config)
         errors = [(value.name, error) for _, value in infos.configs for error in value.errors]
         return Diagnosis([Finding("configuration", error, "", Person.YOU, advice=f"Correct {name}.") for name, error in errors])
+
+    def list_tables(self, config: Mapping[str, str | None]) -> SourceTables:
+        self.validate(config)
+        table = SourceTable("public.a", True, 7, "public\\.a", (0,))
+        return SourceTables("table.include.list", ["public.*"], ["table.exclude.list"], [table])
 
     def _checked(self, config: Mapping[str, str | None]) -> dict[str, str]:
         infos = self.validate(config)

@@ -5,7 +5,7 @@ it. Values of variables are looked up here, by the worker's providers. Messages 
 
     progress {table, phase, rows, expected}     phase: table, source or settling
     result {source, sink, verdict, notes, …}    with the fields of `report.as_json`, unless the verdict is "nothing in common"; else it is
-                                                equal, different or not compared
+                                                equal, different or not compared. Of a topic there is no sink
     verification_failed {error}
 
 Keys and values of rows are only told where the worker's property `rest.ui.records` allows it; else the names of columns that differ are.
@@ -14,15 +14,19 @@ Keys and values of rows are only told where the worker's property `rest.ui.recor
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from connect_py.app.verify.progress import Progress, Side
 from connect_py.errors import ConnectError
 from connect_py.extras import install_command
 from connect_py.plugins.registry import Plugins
+
+if TYPE_CHECKING:
+    from connect_py.app.verify.pairs import Pair, Result
 
 #: The comparison may use what time tasks leave.
 _NICENESS = 10
@@ -38,7 +42,8 @@ def compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, report
 
     Args:
         start: ``connector`` (a source or a sink), ``connectors`` (``name``, ``config``, ``topics`` of each), ``tables`` (Python regexes of
-            whole names; none means all) and ``shows_rows``.
+            whole names; none means all), ``topics`` (whether the topics are compared, too, after the tables: those of the tables' sources),
+            ``shows_rows`` and ``worker``, its properties.
         resolve: returns a configuration with the values of its variables.
         describe: makes a text of an error, without secrets.
     """
@@ -57,7 +62,6 @@ def _failure(error: str) -> Mapping[str, Any]:
 
 def _compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, report: Report) -> None:
     from connect_py.app.verify.pairs import Connector, Pair, pairs_of, verify_pairs
-    from connect_py.app.verify.report import as_json, notes_of
 
     known = [Connector(each["name"], each["config"], frozenset(each["topics"])) for each in start["connectors"]]
     values: dict[str, Connector] = {}
@@ -68,18 +72,44 @@ def _compare(start: Mapping[str, Any], plugins: Plugins, resolve: Resolve, repor
         return values[connector.name]
 
     pairs = [Pair(with_values(pair.source), with_values(pair.sink)) for pair in pairs_of(start["connector"], known, plugins)]
-    for result in verify_pairs(pairs, start["tables"], shown=_SHOWN, progress=_Told(report)):
-        outcome = result.outcome
-        names = {"type": "result", **result.pair.names}
-        if outcome is None:
-            report({**names, "verdict": "nothing in common"})
-            continue
-        verdict = "not compared" if outcome.problem else "equal" if outcome.equal else "different"
-        columns = Counter(name for difference in outcome.differences for name in difference.columns)
-        found = as_json(outcome)
-        if not start["shows_rows"]:
-            found.pop("differences")
-        report({**names, **found, "verdict": verdict, "notes": notes_of(outcome), "columns": dict(columns)})
+    progress = _Told(report)
+    of_tables: dict[str, set[str]] = {}
+    for result in verify_pairs(pairs, start["tables"], shown=_SHOWN, progress=progress):
+        of_tables.setdefault(result.pair.source.name, set()).update(result.outcome.sources if result.outcome is not None else ())
+        report(_message_of(result, shows_rows=start["shows_rows"]))
+    if start["topics"]:
+        for result in _topics(pairs, start, of_tables, progress):
+            report(_message_of(result, shows_rows=start["shows_rows"]))
+
+
+def _topics(pairs: Sequence[Pair], start: Mapping[str, Any], of_tables: Mapping[str, set[str]], progress: Progress) -> Iterator[Result]:
+    """Compare the topics between the sources and the sinks of pairs, of these tables of the sources."""
+    from connect_py.app.verify.pairs import Result, Topics
+    from connect_py.app.verify.topic.run import Brokers, verify_topics
+    from connect_py.kafka.client import internal_properties
+
+    brokers = Brokers(start["worker"], internal_properties(start["worker"], "verify"))
+    for source in {pair.source.name: pair.source for pair in pairs}.values():
+        topics = Topics(source, [pair.sink for pair in pairs if pair.source is source])
+        names = [re.escape(name) for name in sorted(of_tables.get(source.name, ()))]
+        if names:
+            for outcome in verify_topics(source.config, brokers, names, shown=_SHOWN, read_by=topics.read_by, progress=progress):
+                yield Result(topics, outcome)
+
+
+def _message_of(result: Result, *, shows_rows: bool) -> Mapping[str, Any]:
+    """Return the message that tells what came of a table or a topic."""
+    from connect_py.app.verify.report import as_json, notes_of
+
+    outcome, names = result.outcome, {"type": "result", **result.pair.names}
+    if outcome is None:
+        return {**names, "verdict": "nothing in common"}
+    verdict = "not compared" if outcome.problem else "equal" if outcome.equal else "different"
+    columns = Counter(name for difference in outcome.differences for name in difference.columns)
+    found = as_json(outcome)
+    if not shows_rows:
+        found.pop("differences")
+    return {**names, **found, "verdict": verdict, "notes": notes_of(outcome), "columns": dict(columns)}
 
 
 class _Told(Progress):

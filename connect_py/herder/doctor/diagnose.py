@@ -8,12 +8,10 @@ The answer goes to a client, so that it holds no secret, and no value that a con
 
 from __future__ import annotations
 
-import contextvars
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from connect_py.api import Connector
 from connect_py.api.doctor import Diagnosis, Finding, Person, merged
@@ -21,17 +19,15 @@ from connect_py.config.connector import CONNECTOR_CLASS, secrets_of
 from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig, worker_warnings
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.herder import validation
+from connect_py.herder.doctor.asking import SECONDS, Job, hider
 from connect_py.herder.doctor.kafka_doctor import KafkaDoctor
 from connect_py.herder.doctor.own_process import open_file_findings, open_files
 from connect_py.log.lines import hiding
-from connect_py.log.redact import MIN_LENGTH, bounded, redactor, scrub, secret_values
+from connect_py.log.redact import MIN_LENGTH, redactor, secret_values
 from connect_py.plugins.registry import Plugins
-from connect_py.providers.resolver import Resolved, Resolver, variables_in
+from connect_py.providers.resolver import Resolved, Resolver
 
 log = logging.getLogger(__name__)
-
-#: How long a diagnosis may take. A client waits for it, and a request of a reader has ended after some seconds.
-SECONDS = 20.0
 
 
 def diagnose(
@@ -64,7 +60,7 @@ def diagnose(
     except ConfigError as error:
         return Diagnosis([_variables_finding(str(error))], unseen=["Nothing but the configuration: its variables have no values."])
     secrets = {*resolved.secrets, *secrets_of(plugins, resolved.values), *secret_values(worker or {})}
-    hide = _hider(written, resolved, secrets)
+    hide = hider(written, resolved, secrets)
     with hiding(secrets):
         found = merged(_look(plugins, worker, written, resolved, deadline, is_running=is_running))
     return Diagnosis(
@@ -189,49 +185,21 @@ def _variables_finding(text: str) -> Finding:
     )
 
 
-def _hider(written: Mapping[str, str | None], resolved: Resolved, secrets: set[str]) -> Callable[[str], str]:
-    """Return what puts variables in place of their values, and takes secrets out."""
-    redact = redactor(secret for secret in secrets if len(secret) >= MIN_LENGTH)
-    variables = {
-        value: text
-        for name, text in written.items()
-        if text is not None and variables_in(text) and (value := resolved.values.get(name)) and value != text and len(value) >= MIN_LENGTH
-    }
-
-    def hide(text: str) -> str:
-        for value in sorted(variables, key=len, reverse=True):
-            text = text.replace(value, variables[value])
-        return bounded(scrub(redact(text)))
-
-    return hide
-
-
-@dataclass
 class _Job:
-    """One part, on a thread of its own that nobody has to wait for."""
+    """One part, on a thread of its own; what it raises becomes an entry of `Diagnosis.unseen`."""
 
-    what: str
-    work: Callable[[], Diagnosis]
-    _found: list[Diagnosis] = field(default_factory=list)
-    _done: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, what: str, work: Callable[[], Diagnosis]) -> None:
+        self._what, self._job = what, Job(work)
 
     def start(self) -> None:
-        context = contextvars.copy_context()  # log lines of the thread have the request's secrets taken out, too
-        threading.Thread(target=lambda: context.run(self._run), name="doctor", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self._found.append(self.work())
-        except ConnectError as error:
-            self._found.append(Diagnosis(unseen=[f"{self.what}: {error}"]))
-        except Exception as error:  # a connector's doctor must not turn a request into a 500
-            log.warning("%s could not be looked at", self.what, exc_info=True)
-            self._found.append(Diagnosis(unseen=[f"{self.what}: {type(error).__name__}: {error}"]))
-        finally:
-            self._done.set()
+        self._job.start()
 
     def result(self, deadline: float) -> Diagnosis:
         """Return what it found by then."""
-        if not self._done.wait(max(0.0, deadline - time.monotonic())):
-            return Diagnosis(unseen=[f"{self.what}: no answer in time"])
-        return self._found[0]
+        try:
+            return self._job.result(deadline)
+        except (ConnectError, TimeoutError) as error:
+            return Diagnosis(unseen=[f"{self._what}: {error}"])
+        except Exception as error:  # a connector's doctor must not turn a request into a 500
+            log.warning("%s could not be looked at", self._what, exc_info=True)
+            return Diagnosis(unseen=[f"{self._what}: {type(error).__name__}: {error}"])

@@ -228,17 +228,21 @@ def captured_namespaces(client: Client, config: MongoConfig) -> list[str]:
     Raises:
         ServerError: the names cannot be listed.
     """
+    found = (name for name in all_namespaces(client, config) if config.namespaces.is_captured(name))
+    return sorted(found, key=lambda name: (split_namespace(name)[1], name))
+
+
+def all_namespaces(client: Client, config: MongoConfig) -> list[str]:
+    """Return every collection of the users' that exists now within `capture.scope`, whatever lists say. Raises ServerError."""
     capture = config.capture
     with translated("Cannot list the collections"):
         if capture.collection is not None and capture.database is not None:
-            found = [f"{capture.database}.{capture.collection}"]
-        else:
-            names = [capture.database] if capture.database is not None else client.list_database_names()
-            found = [
-                f"{database}.{entry['name']}"
-                for database in names
-                if database not in SYSTEM_DATABASES
-                for entry in client[database].list_collections()
-                if entry.get("type", "collection") == "collection" and not entry["name"].startswith("system.")
-            ]
-    return sorted((name for name in found if config.namespaces.is_captured(name)), key=lambda name: (split_namespace(name)[1], name))
+            return [f"{capture.database}.{capture.collection}"]
+        names = [capture.database] if capture.database is not None else client.list_database_names()
+        return [
+            f"{database}.{entry['name']}"
+            for database in names
+            if database not in SYSTEM_DATABASES
+            for entry in client[database].list_collections()
+            if entry.get("type", "collection") == "collection" and not entry["name"].startswith("system.")
+        ]

@@ -112,6 +112,15 @@ def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
     return [(TableId(str(schema), str(table)), readable == "t") for schema, table, readable in rows]
 
 
+def row_estimates(connection: Connection) -> dict[TableId, int]:
+    """Return how many rows tables have by the server's statistics, as far as it has some. Raises ServerError."""
+    rows = connection.query(
+        "SELECT n.nspname, c.relname, c.reltuples::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE {TABLES_SQL} AND c.reltuples > 0"
+    )
+    return {TableId(str(schema), str(table)): int(count or 0) for schema, table, count in rows}
+
+
 def read_tables(connection: Connection, ids: Sequence[TableId], *, with_generated: bool = True) -> dict[TableId, Table[PgColumn]]:
     """Return the structures of tables, by name; a table that is gone is missing in the answer. Raises ServerError.
 

@@ -418,6 +418,23 @@ def test_a_doctors_findings_are_answered_with_200_and_the_commands_code(client):
     assert refused == (400, f"Included connector type {CLASS} does not match request type FileStreamSink")
 
 
+def test_the_tables_that_a_source_could_capture_are_answered(client):
+    path = "/connector-plugins/FileStreamSource/tables"
+    answer = client("POST", path, {"name": "d", "topic": "t"})
+    assert (answer.status, answer.body) == (
+        200,
+        {
+            "property": "table.include.list",
+            "entries": ["public.*"],
+            "replaces": ["table.exclude.list"],
+            "tables": [{"name": "public.a", "captured": True, "rows": 7, "entry": r"public\.a", "matched_by": [0], "fixed_by": None}],
+            "left_out": 0,
+        },
+    )
+    refused = client("POST", "/connector-plugins/FileStreamSink/tables", CONFIG).error
+    assert refused == (400, f"Included connector type {CLASS} does not match request type FileStreamSink")
+
+
 def test_validation_of_another_plugin_than_the_paths_is_refused(client):
     refused = client("PUT", "/connector-plugins/FileStreamSink/config/validate", CONFIG).error
     assert refused == (400, f"Included connector type {CLASS} does not match request type FileStreamSink")

@@ -99,6 +99,17 @@ def test_read_only_shows_and_changes_nothing(ask):
     assert status == 403
     assert "rest.ui" in json.loads(body)["message"]
     assert ask("PUT", "/ui/api/validate", {"name": "c", **CONFIG}, **read_only)[0] == 200
+    assert ask("POST", "/ui/api/doctor", {"name": "c", **CONFIG}, **read_only)[0] == 200
+    assert ask("POST", "/ui/api/tables", {"name": "c", **CONFIG}, **read_only)[0] == 200
+
+
+def test_tables_are_listed_for_this_page_alone(ask):
+    status, _, body = ask("POST", "/ui/api/tables", {"name": "c", **CONFIG})
+    assert (status, json.loads(body)["tables"][0]["name"]) == (200, "public.a")
+    for path in ("/ui/api/tables", "/connector-plugins/FileStreamSource/tables"):
+        assert ask("POST", path, CONFIG, {"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert ask("POST", "/ui/api/tables", CONFIG, rest_ui="off")[0] == 404
+    assert ask("POST", "/connector-plugins/FileStreamSource/tables", {"name": "c", **CONFIG}, rest_ui="off")[0] == 200
 
 
 def test_a_comparison_of_tables_is_begun_shown_and_cancelled(ask):
@@ -106,6 +117,8 @@ def test_a_comparison_of_tables_is_begun_shown_and_cancelled(ask):
     assert (ask("GET", path)[0], ask("GET", path)[2]) == (200, b"null")
     status, _, body = ask("POST", f"{path}?table=public.a&table=public.b")
     assert (status, json.loads(body)["state"], json.loads(body)["tables"]) == (202, "running", ["public.a", "public.b"])
+    assert json.loads(body)["topics"] is False
+    assert json.loads(ask("POST", f"{path}?topics=true")[2])["topics"] is True
     assert json.loads(ask("GET", path)[2])["state"] == "running"
     assert json.loads(ask("DELETE", path)[2])["state"] == "cancelled"
     assert {ask(method, "/ui/api/connectors/none/verification")[0] for method in ("GET", "POST", "DELETE")} == {404}

@@ -5,6 +5,7 @@ import pytest
 from connect_py.api import TopicPartition
 from connect_py.api.task import NOTES_DOMAIN
 from spark_sink.figures import SinkFigures
+from spark_sink.tables.watermark import PastCommit
 
 
 def notes(figures):
@@ -34,3 +35,13 @@ def test_the_last_bad_records_are_noted_and_all_are_counted():
     assert values["lakehouse-sink"]["records-rejected-total"] == 101
     assert values["lakehouse-table"]["records-rejected-total"] == 100
     assert [note["place"].rpartition(" ")[2] for note in notes(figures)] == [str(offset) for offset in range(81, 101)]
+
+
+def test_commits_from_before_the_task_are_told_for_a_minute():
+    now = [1000.0]
+    figures = SinkFigures(clock=lambda: now[0], wall_clock=lambda: 100.0)
+    figures.past("s.t", [PastCommit(90.0, 7), PastCommit(80.0, None)])
+    figures.past("s.t", [PastCommit(95.0, 1)])
+    assert notes(figures) == notes(figures) == [{"at": 90.0, "records": 7}, {"at": 80.0}]
+    now[0] += 61
+    assert notes(figures) == []

@@ -12,7 +12,17 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Ledger, TableSetBack, Writer
-from spark_sink.tables.watermark import Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
+from spark_sink.tables.watermark import (
+    MAX_PAST,
+    Applied,
+    Commit,
+    PastCommit,
+    Watermark,
+    metadata_json,
+    newest_commit,
+    parse_metadata,
+    past_commits,
+)
 
 TP = TopicPartition("t", 0)
 NAME = TableName(("public", "t"))
@@ -124,3 +134,19 @@ def test_a_ledger_says_what_a_table_has_lost_once() -> None:
         ledger.missing(NAME)
     assert raised.value.offsets == {TP: 0}
     ledger.missing(NAME)
+
+
+def stored_at(**offsets: int) -> str:
+    return json.dumps({topic: {"0": offset} for topic, offset in offsets.items()})
+
+
+def test_past_commits_say_what_each_of_them_has_applied() -> None:
+    stored = [(9.0, stored_at(a=12, b=3)), (8.0, stored_at(a=12)), (7.0, None), (6.0, stored_at(a=12)), (5.0, stored_at(a=5)), (4.0, None)]
+    assert past_commits(stored) == [PastCommit(9.0, 3), PastCommit(6.0, 7), PastCommit(5.0, None)]
+    assert past_commits([]) == past_commits([(1.0, None)]) == []
+    assert past_commits([(3.0, stored_at(a=2)), (2.0, '"damaged"'), (1.0, stored_at(a=1))]) == [PastCommit(3.0, None)]
+
+
+def test_of_past_commits_the_newest_are_kept() -> None:
+    found = past_commits((float(number), stored_at(a=number)) for number in range(100, 0, -1))
+    assert found == [PastCommit(float(number), 1) for number in range(100, 100 - MAX_PAST, -1)]

@@ -10,6 +10,7 @@ import pytest
 from connect_py import __version__
 from connect_py.api.doctor import Diagnosis
 from connect_py.api.storage import Status
+from connect_py.api.tables import SourceTables
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, NotFoundError
 from connect_py.herder.applier import Applier
@@ -74,11 +75,15 @@ class Site:
             task_command=["none"],
         )
         self.others = OtherWorkers(self.applier, clock=lambda: self.now)
-        self.page = PageRequests(self.applier, self.put, self.diagnose, self.others, clock=lambda: self.now)
+        self.page = PageRequests(self.applier, self.put, self.diagnose, self.list_tables, self.others, clock=lambda: self.now)
 
     def diagnose(self, config):
         self.stored.append(dict(config))
         return Diagnosis()
+
+    def list_tables(self, config):
+        self.stored.append(dict(config))
+        return SourceTables("table.include.list")
 
     def put(self, name, config, *, may_replace):
         self.stored.append(dict(config))
@@ -189,10 +194,11 @@ def test_no_answer_holds_a_secret_and_a_hidden_one_keeps_its_value(site):
     assert (created, answer["database.password"]) == (True, "[hidden]")
     with pytest.raises(BadRequestError, match="where it is sent"):
         site.page.put_config("c", {**shown, "database.hostname": "elsewhere"}, may_replace=True)
-    site.page.doctor(shown)
-    assert site.stored[-1]["database.password"] == PASSWORD
-    with pytest.raises(BadRequestError, match="where it is sent"):
-        site.page.doctor({**shown, "database.hostname": "elsewhere"})
+    for ask in (site.page.doctor, site.page.list_tables):
+        ask(shown)
+        assert site.stored[-1]["database.password"] == PASSWORD
+        with pytest.raises(BadRequestError, match="where it is sent"):
+            ask({**shown, "database.hostname": "elsewhere"})
 
 
 def test_a_task_shows_its_last_states_with_the_reasons(site):

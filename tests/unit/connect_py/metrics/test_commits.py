@@ -35,6 +35,22 @@ def test_a_process_that_starts_over_counts_from_zero_and_keeps_what_was():
     assert [entry["records"] for entry in commits.shown()["s.t"]] == [400, 30]
 
 
+def past(*entries, table="s.t"):
+    return [MetricGroup("connect.py.notes", "lakehouse-commit", {"table": table, "number": str(n)}, each) for n, each in enumerate(entries)]
+
+
+def test_what_a_tables_own_history_says_counts_where_nothing_is_known():
+    commits = TableCommits()
+    told = past({"at": 9.0, "records": 5}, {"at": 8.0})
+    for values in ((0, 0, 0.0, 0.0), (1, 100, 2.0, 20.0)):
+        commits.note([*report(*values), *told])
+    assert commits.shown() == {"s.t": [{"at": 8.0}, {"at": 9.0, "records": 5}, {"at": 20.0, "commits": 1, "records": 100, "seconds": 2.0}]}
+    other = TableCommits()
+    for groups in (report(1, 100, 2.0, 20.0), told):
+        other.note(groups)
+    assert [entry["at"] for entry in other.shown()["s.t"]] == [20.0]
+
+
 def test_the_last_ten_are_shown():
     commits = TableCommits()
     for number in range(1, 101):
