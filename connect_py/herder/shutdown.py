@@ -25,6 +25,9 @@ _MIN_LAST_STATES_SECONDS = 1.5
 #: How long a worker that ends lets the herder's thread finish what it is at, such as a write to Kafka.
 _BUSY_SECONDS = 1.5
 
+#: How long the ends of processes that were killed are awaited, so that they are reported.
+_KILLED_SECONDS = 1.0
+
 
 class ShutdownSequence:
     """Used once, from the thread that stops the worker.
@@ -109,10 +112,14 @@ class ShutdownSequence:
 
     def _stop_work(self, deadline: float) -> None:
         try:
-            while not self._thread.call(lambda: self._tasks.is_closed, 2 * _BUSY_SECONDS) and time.monotonic() < deadline + 1.5:
-                time.sleep(0.02)
+            self._thread.call(self._connectors.close, 2 * _BUSY_SECONDS)
+            self._await_tasks(deadline + 1.5)
             self._thread.call(self._tasks.kill_all, _BUSY_SECONDS)
-            self._thread.call(self._connectors.close, _BUSY_SECONDS)
+            self._await_tasks(time.monotonic() + _KILLED_SECONDS)
         except RestError as error:
             log.warning("The worker ends without having told every task and connector; they end with it. %s", error)
         self._thread.stop(_BUSY_SECONDS)
+
+    def _await_tasks(self, until: float) -> None:
+        while not self._thread.call(lambda: self._tasks.is_closed, 2 * _BUSY_SECONDS) and time.monotonic() < until:
+            time.sleep(0.02)
