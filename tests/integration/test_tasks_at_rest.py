@@ -16,6 +16,7 @@ from connect_py.task.producing import REST_AFTER_SECONDS
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
+from tests.waiting import let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
 
@@ -34,7 +35,7 @@ def switches(pid: int) -> int:
 def turns(pid: int, seconds: float = 3.0) -> float:
     """How often it waits in a second."""
     before, began = switches(pid), time.monotonic()
-    time.sleep(seconds)  # what is measured, no wait for a state
+    let_time_pass(seconds, "what is measured")
     return (switches(pid) - before) / (time.monotonic() - began)
 
 

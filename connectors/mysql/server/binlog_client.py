@@ -157,8 +157,9 @@ class BinlogClient:
         self._heard = self._read_at = self._clock()
 
     def read(self, seconds: float) -> list[tuple[Header, Body]]:
-        """Return the events that are there, after waiting for the first one; none after the time, or a `wake`. Compressed transactions are unpacked: their events have no
-        position of their own in the log and carry that of the whole.
+        """Return the events that are there, after waiting for the first one; none after the time, or a `wake`.
+
+        Compressed transactions are unpacked: their events have no position of their own in the log and carry that of the whole.
 
         Raises:
             ServerError: the server ended the dump, or the connection broke.
