@@ -550,9 +550,10 @@ class Applier:
     # -- on the herder's thread
 
     def _start_connector(self, name: str) -> None:
-        if name in self._known:
+        # A restart may have started it here before what the round gave was carried out, and the next round starts only what does not run.
+        if name in self._known or self._connectors.is_hosting(name):
             self.run_connector(name)
-        else:
+        if name not in self._known:
             self.assignment.rejoin()
 
     def run_connector(self, name: str, *, restarting: bool = False) -> Future[None] | None:

@@ -29,6 +29,7 @@ FOUND = {
     "a set of tasks that a leader has left half written is stored again": ("cluster", 12381),
     "a tombstone of a task that comes late is answered by the task's owner": ("cluster", 12331),
     "tasks are stored again behind a configuration that was written again": ("repeats", 19),
+    "a configuration that follows a restart, before the first round is carried out, is not lost": ("repeats", 13633),
     "a signal outlasts a connection that breaks before a batch has its effect": ("source", 136892),
     "a run is not over in the middle of a poll, with the last window not yet in a batch": ("source", 941036),
 }

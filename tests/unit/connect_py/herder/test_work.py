@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
-from connect_py.api.storage import Status, TargetState
+from connect_py.api.storage import RestartRequest, Status, TargetState
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConflictError, RestError, RetriableError
 from connect_py.group.membership import Share
@@ -194,6 +194,7 @@ class Rounds(SoleWorker):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.is_under_way = False
         self.settled, self.is_waited_for = threading.Event(), threading.Event()
         self.settled.set()
 
@@ -203,7 +204,8 @@ class Rounds(SoleWorker):
 
     def rejoin(self) -> None:
         self.asked.append("rejoin")
-        super().rejoin()
+        if not self.is_under_way:
+            super().rejoin()
 
     def hold(self) -> None:
         self.asked.append("hold")
@@ -424,6 +426,20 @@ def test_a_configuration_that_is_put_again_restarts_its_connector_and_is_not_sto
     work.later()
     assert (work.configs.stored, work.configs.snapshot().unfinished) == ([["1"]], frozenset())
     work.herder.put_connector("c", {**config, "v": "2"}, may_replace=True)
+    eventually(lambda: work.configs.stored == [["1"], ["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+def test_a_configuration_that_follows_a_restart_before_the_first_round_is_carried_out_is_not_lost(work: Work) -> None:
+    """What a worker is given it owns at once; the restart then starts the connector, and the round starts only what does not run."""
+    work.rounds.is_under_way = True
+    work.statuses.put_connector("c", Status("RUNNING", "gone:8083", 0, None, "1"))
+    work.put(v="1")
+    work.thread.call(lambda: work.configs.put_restart_request(RestartRequest("c")))
+    eventually(lambda: work.configs.stored == [["1"]], lambda: f"{work.configs.stored}", 10, 0.01)
+    work.put(v="2")
+    work.thread.call(lambda: None)
+    work.rounds.is_under_way = False
+    work.thread.call(work.rounds.rejoin)
     eventually(lambda: work.configs.stored == [["1"], ["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
 
 
