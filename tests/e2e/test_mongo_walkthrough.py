@@ -70,16 +70,15 @@ def test_six_documents_become_seven_and_thirteen_records_and_stay_six_documents(
         producer.flush()
         wait_until(lambda: kafka.count(records) >= 15, 60, "the snapshot that Kafka asked for")
 
-        _order(orders, "execute-snapshot", data)
-        _order(orders, "pause-snapshot", {"type": "incremental"})
+        # both lines at once: three chunks take less time than the file is looked at again
+        _order(orders, {"execute-snapshot": data, "pause-snapshot": {"type": "incremental"}})
         wait_until(lambda: kafka.count(records) >= 17 and _is_running(worker, tag), 60, "the first chunk")
-        _order(orders, "resume-snapshot", {"type": "incremental"})
+        _order(orders, {"resume-snapshot": {"type": "incremental"}})
         wait_until(lambda: kafka.count(records) >= 21, 60, "the other chunks")
         wait_until(lambda: not _is_running(worker, tag), 60, "the end")
 
-        # both lines at once: the snapshot is stopped behind the chunk that is under way
-        lines = [{"id": kind, "type": kind, "data": data} for kind in ("execute-snapshot", "stop-snapshot")]
-        orders.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        # the snapshot is stopped behind the chunk that is under way
+        _order(orders, {"execute-snapshot": data, "stop-snapshot": data})
         wait_until(lambda: kafka.count(records) >= 23 and not _is_running(worker, tag), 60, "the stop")
         db["items"].delete_one({"_id": 6})
         wait_until(lambda: kafka.count(records) >= 25, 60, "the deletion and its tombstone")
@@ -89,10 +88,11 @@ def test_six_documents_become_seven_and_thirteen_records_and_stay_six_documents(
         worker.delete(f"{tag}-sink")
 
 
-def _order(path: Path, kind: str, data: dict[str, object]) -> None:
+def _order(path: Path, signals: dict[str, dict[str, object]]) -> None:
+    """Write signals into the file, types with their data, all at once."""
     # the source renames the file, reads it, and makes an empty one
     wait_until(lambda: path.exists() and not path.stat().st_size, 30, "the file to be read")
-    path.write_text(json.dumps({"id": kind, "type": kind, "data": data}) + "\n")
+    path.write_text("".join(json.dumps({"id": kind, "type": kind, "data": data}) + "\n" for kind, data in signals.items()))
 
 
 def _offset(worker: Worker, connector: str) -> dict[str, object]:

@@ -212,6 +212,7 @@ def _results(chosen: argparse.Namespace, work: _Work, choice: Choice, progress: 
     from connect_py.app.verify.topic.run import verify_topics
 
     check_patterns(chosen.table)
+    is_named = False
     of_topics: dict[tuple[str, str], bool] = {}
     changed: dict[str, dict[str, ChangedKeys]] = {}
     with contextlib.ExitStack() as closing:
@@ -231,10 +232,11 @@ def _results(chosen: argparse.Namespace, work: _Work, choice: Choice, progress: 
                 closing=closing,
             )
             for outcome in found:
+                is_named = True
                 if not outcome.problem:
                     of_topics.update({(topics.source.name, name): outcome.equal for name in outcome.sources})
                 yield Result(topics, outcome)
-        if work.brokers is not None and not of_topics and not work.pairs and chosen.table:
+        if work.brokers is not None and not is_named and not work.pairs and chosen.table:
             raise ConfigError(f"No topic and no table is called {' or '.join(chosen.table)}, so nothing was compared.")
         for pair in work.pairs:
             its = replace(choice, changed=changed.get(pair.source.name, {}))
