@@ -47,6 +47,11 @@ def _run(arguments: list[str]) -> int:
         return USAGE if isinstance(error, ConfigError) else UNREACHABLE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except SystemError as error:
+        # Ctrl-C within Kafka's client, which says that a call has both a result and an exception
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        return INTERRUPTED
     except BrokenPipeError:
         # what reads the output has seen enough (`| head`); Python would complain once more when it closes it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -331,3 +332,16 @@ def test_a_workers_file_is_told_from_a_connectors(tmp_path: Path, capsys: pytest
         ("refused", "rest.extension.classes"),
         ("unknown", "ofset.flush.interval.ms"),
     ]
+
+
+@pytest.mark.parametrize(("cause", "code"), [(KeyboardInterrupt(), 130), (ValueError("x"), None)])
+def test_ctrl_c_within_a_client_in_c_is_ctrl_c(monkeypatch: pytest.MonkeyPatch, cause: BaseException, code: int | None) -> None:
+    def run(_: object) -> int:
+        raise SystemError("a result with an exception set") from cause
+
+    monkeypatch.setitem(COMMANDS, "status", replace(COMMANDS["status"], run=run))
+    if code is None:
+        with pytest.raises(SystemError):
+            main(["status"])
+    else:
+        assert main(["status"]) == code
