@@ -25,7 +25,7 @@ class Wakeup:
                 os.write(self._writer, b"w")
 
     def wait_readable(self, socket: int, seconds: float) -> bool:
-        """Wait for a socket to have something to read, for a `wake`, or for so many seconds. Returns whether to wait any longer:
+        """Wait for a socket to have something to read, for a `wake`, or for `seconds`. Returns whether to wait any longer:
         False after a `wake`, which counts for one wait."""
         poll = select.poll()
         poll.register(socket, select.POLLIN)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from connect_py.api.tables import MAX_TABLES, SourceTable, SourceTables
 from connectors.engine.config import OLD_NAMES
-from connectors.engine.relational.tables import NameFilter
+from connectors.engine.relational.tables import NameFilter, TableFilters, TableId
 
 #: What java.util.regex, Python and PCRE (MongoDB's own stage) read as more than itself.
 _SPECIAL = frozenset("^$.|?*+()[]{}")
@@ -73,6 +73,28 @@ def described(
         shown,
         len(found) - len(shown),
     )
+
+
+def described_tables(
+    config: Mapping[str, str], filters: TableFilters, outer: str, found: Sequence[TableId], rows: Mapping[TableId, int]
+) -> SourceTables:
+    """Return the tables of a relational source.
+
+    Args:
+        outer: what lists of properties call the schema of a `TableId`: ``schema`` or ``database``.
+        found: all tables.
+        rows: how many rows the server estimates, where it does.
+    """
+    by_name = {str(table): table for table in found}
+    lists = Lists(
+        "table.include.list",
+        filters.tables,
+        outer,
+        lambda name: filters.schemas(by_name[name].schema),
+        lambda name: filters.is_captured(by_name[name]),
+        filters.forced,
+    )
+    return described(config, lists, list(by_name), {str(table): count for table, count in rows.items()})
 
 
 def entry_of(name: str, *, in_one_case: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.api.tables import SourceTables
-from connectors.engine.table_lists import Lists, described
+from connectors.engine.table_lists import described_tables
 from connectors.mysql.config.config import parse_config
 from connectors.mysql.doctor import open_session
 from connectors.mysql.server import queries
@@ -28,13 +28,4 @@ def list_tables(config: Mapping[str, str], connector: str) -> SourceTables:
         rows = queries.row_estimates(connection, found)
     finally:
         connection.close()
-    by_name = {str(table): table for table in found}
-    lists = Lists(
-        "table.include.list",
-        filters.tables,
-        "database",
-        lambda name: filters.schemas(by_name[name].schema),
-        lambda name: filters.is_captured(by_name[name]),
-        filters.forced,
-    )
-    return described(config, lists, list(by_name), {str(table): count for table, count in rows.items()})
+    return described_tables(config, filters, "database", found, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.api.tables import SourceTables
-from connectors.engine.table_lists import Lists, described
+from connectors.engine.table_lists import described_tables
 from connectors.postgres.config import parse_config
 from connectors.postgres.doctor import open_session
 from connectors.postgres.errors import ServerError, translate
@@ -27,13 +27,4 @@ def list_tables(config: Mapping[str, str]) -> SourceTables:
             connection.close()
     except ServerError as error:
         raise translate(error, what, user=settings.user, database=settings.database) from error
-    by_name = {str(table): table for table in found}
-    lists = Lists(
-        "table.include.list",
-        filters.tables,
-        "schema",
-        lambda name: filters.schemas(by_name[name].schema),
-        lambda name: filters.is_captured(by_name[name]),
-        filters.forced,
-    )
-    return described(config, lists, list(by_name), {str(table): count for table, count in rows.items()})
+    return described_tables(config, filters, "schema", found, rows)

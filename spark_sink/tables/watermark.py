@@ -182,7 +182,9 @@ def past_commits(stored: Iterable[tuple[float, str | None]]) -> list[PastCommit]
     found: list[PastCommit] = []
     later: tuple[float, Watermark] | None = None
     for at, text in stored:
-        if text is None or len(found) == MAX_PAST:
+        if len(found) == MAX_PAST:
+            break
+        if text is None:
             continue
         try:
             earlier = Watermark.parse(text)

@@ -39,7 +39,7 @@ def most_turns(pids: list[int], seconds: float = 2.0) -> float:
 
 
 def await_tasks(worker: Worker, count: int) -> None:
-    """Wait until so many tasks are left."""
+    """Wait until this number of tasks is left."""
     wait_until(lambda: len(worker.children()) == count, 60, f"{count} tasks")
 
 

@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from connect_py.app.verify.changelog import Changelog, check_truncated
 from connect_py.app.verify.choice import Chosen, Sample
@@ -31,6 +31,16 @@ from connect_py.app.verify.normal import digest
 from connect_py.app.verify.progress import Progress
 from connect_py.app.verify.report import Difference, Outcome, Patience
 from connect_py.app.verify.source import KeyRange, SourceRow, SourceTables
+
+T = TypeVar("T")
+
+
+def await_side(find: Callable[[], T], patience: Patience, *, is_due: bool) -> T:
+    """Return what is found of a table or topic; if it `is_due`, one that is still to come is waited for, as differences are."""
+    deadline = time.monotonic() + (patience.wait if is_due else 0)
+    while not (found := find()) and time.monotonic() < deadline:
+        time.sleep(min(patience.pause, 1.0))
+    return found
 
 
 @dataclass(slots=True)

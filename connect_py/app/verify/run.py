@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from connect_py.app.verify.changelog import Changelog
 from connect_py.app.verify.choice import EVERYTHING, Choice, Chosen, KeySet
-from connect_py.app.verify.compare import Comparison, KeylessComparison
-from connect_py.app.verify.lake import LakeTable, open_lake_table
+from connect_py.app.verify.compare import Comparison, KeylessComparison, await_side
+from connect_py.app.verify.lake import open_lake_table
 from connect_py.app.verify.layout import Layout, NotComparableError
 from connect_py.app.verify.normal import digest
 from connect_py.app.verify.progress import Progress
@@ -98,7 +98,7 @@ def _verify_table(
     outcome = Outcome(str(name), names)
     lake = open_lake_table(name, config)
     row = next((row for table in names if (row := tables.first(table)) is not None), None)
-    if not _is_there(lake, row, patience):
+    if not await_side(lake.refresh, patience, is_due=row is not None):
         outcome.problem = None if row is None else "it does not exist, and its source has rows"
         return outcome
     keyless = any(map(tables.is_keyless, names)) if row is None else row.key is None
@@ -169,10 +169,3 @@ def _changed(stack: contextlib.ExitStack, names: list[str], row: SourceRow | Non
     stack.callback(found.close)
     sample = None if choice.sample is None else choice.sample.chosen(len(found))
     return (lambda key: key in found) if sample is None else (lambda key: sample(key) and key in found)
-
-
-def _is_there(lake: LakeTable, row: SourceRow | None, patience: Patience) -> bool:
-    deadline = time.monotonic() + (patience.wait if row is not None else 0)
-    while not (found := lake.refresh()) and time.monotonic() < deadline:
-        time.sleep(min(patience.pause, 1.0))
-    return found

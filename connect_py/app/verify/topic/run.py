@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from connect_py.api.record import TopicPartition
 from connect_py.app.verify.choice import EVERYTHING, ChangedKeys, Choice
+from connect_py.app.verify.compare import await_side
 from connect_py.app.verify.history.database import parse_source
 from connect_py.app.verify.layout import NotComparableError
 from connect_py.app.verify.progress import Progress
@@ -152,7 +152,7 @@ def _verify_topic(
     document = is_document(row, tables)
     if facts.has_partial_updates and not document:
         raise NotComparableError("its updates have only the fields that have changed (capture.mode)")
-    ends = _log_offsets(admin, topic, patience.wait if row is not None else 0, patience.pause)
+    ends = await_side(lambda: admin.log_offsets([topic]), patience, is_due=row is not None)
     if not ends:
         if row is None:
             return
@@ -193,14 +193,6 @@ def _verify_topic(
                 kept.callback(comparison.close)
             else:
                 comparison.close()
-
-
-def _log_offsets(admin: KafkaAdmin, topic: str, wait: float, pause: float) -> Mapping[TopicPartition, tuple[int, int]]:
-    """Return the topic's offsets by partition; a topic whose first record is still to come is waited for."""
-    deadline = time.monotonic() + wait
-    while not (found := admin.log_offsets([topic])) and time.monotonic() < deadline:
-        time.sleep(min(pause, 1.0))
-    return found
 
 
 class _ChangedKeys:
