@@ -14,6 +14,7 @@ import faulthandler
 import json
 import os
 import random
+import resource
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -110,6 +111,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if path and report.failed:
         with Path(path).with_suffix(".failed").open("a") as file:
             file.write(f"\n===== {report.nodeid} ({report.when}) =====\n{report.longreprtext}\n")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    minutes = sum(each.ru_utime + each.ru_stime for each in used) / 60
+    terminalreporter.write_line(f"CPU of these tests and of what they started and ended: {minutes:.1f} min")
 
 
 def pytest_sessionfinish() -> None:
