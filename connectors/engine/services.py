@@ -222,9 +222,11 @@ class SourceServices(ABC, Generic[R]):
 
     def poll_timeout(self, idle: float) -> float:
         """Return how long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not
-        long while a window ends at a position, since no event shows that the stream passes it; and not far beyond a heartbeat."""
-        awaits = self.incremental is not None and self.incremental.awaits_position
-        return min(idle, POSITION_SECONDS if awaits else max(self.heartbeat.seconds_left, LEAST_SECONDS))
+        long while a window ends at a position, since no event shows that the stream passes it; and not far beyond a heartbeat or a poll of
+        the channels of signals."""
+        if self.incremental is not None and self.incremental.awaits_position:
+            return min(idle, POSITION_SECONDS)
+        return min(idle, max(min(self.heartbeat.seconds_left, self._inbox.seconds_left), LEAST_SECONDS))
 
     def after_read(self) -> None:
         """Close a window that ends at a position of the log."""

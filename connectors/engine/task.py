@@ -150,7 +150,7 @@ STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
 #: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
 IDLE_SECONDS = 0.3
 #: The same for a poll of a stream to which nothing happens for a while, and whose wait `interrupt` ends.
-REST_SECONDS = 2.0
+REST_SECONDS = 5.0
 
 
 class State(enum.Enum):

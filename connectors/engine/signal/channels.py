@@ -166,6 +166,11 @@ class SignalInbox:
                 self._waiting += [(record, None) for record in channel.read()]
         return self._waiting[0][0] if self._waiting else None
 
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the channels are polled."""
+        return max(0.0, self._next - self._clock())
+
     def put(self, record: SignalRecord, done: Callable[[], None]) -> None:
         """Add a signal that was handed to the task, for the next `poll`; `done` is called when its effect is stored."""
         self._waiting.append((record, done))

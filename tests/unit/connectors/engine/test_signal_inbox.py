@@ -125,3 +125,15 @@ def test_a_signal_whose_effect_the_task_remembers_is_not_carried_out_twice() -> 
     inbox.made({"at": 1})
     inbox.committed({"at": 1})
     assert done == ["a"]
+
+
+def test_it_says_when_it_wants_to_be_polled_again() -> None:
+    now = 100.0
+    inbox = SignalInbox([Channel()], 5.0, lambda: now)
+    assert inbox.seconds_left == 0.0, "never polled"
+    inbox.poll()
+    assert inbox.seconds_left == 5.0
+    now += 4.5
+    assert inbox.poll() is None and inbox.seconds_left == 0.5
+    now += 1.0
+    assert inbox.seconds_left == 0.0
