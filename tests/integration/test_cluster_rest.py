@@ -51,6 +51,7 @@ def settled(three: Cluster) -> None:
     first = places(three.workers[0])
     for worker in three.workers[1:]:
         eventually(lambda worker=worker: places(worker) == first, "the same states from all", 20)
+    eventually(lambda: sum(len(worker.children()) for worker in three.workers) == 6, "the end of tasks that were deleted", 20)
 
 
 READS = [
