@@ -431,6 +431,8 @@ def test_a_configuration_that_is_put_again_restarts_its_connector_and_is_not_sto
 
 def test_a_configuration_that_follows_a_restart_before_the_first_round_is_carried_out_is_not_lost(work: Work) -> None:
     """What a worker is given it owns at once; the restart then starts the connector, and the round starts only what does not run."""
+    eventually(lambda: work.rounds.asked, "the round of the worker's start, which removes statuses of nothing", 10, 0.01)
+    work.thread.call(lambda: None)
     work.rounds.is_under_way = True
     work.statuses.put_connector("c", Status("RUNNING", "gone:8083", 0, None, "1"))
     work.put(v="1")
