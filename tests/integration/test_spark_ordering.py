@@ -62,7 +62,7 @@ def test_by_the_sources_positions_every_order_and_division_of_the_log_leaves_the
     topic = lake.topic("t", partitions=2)
     events = [*HISTORY, *HISTORY[:4]]
     rng.shuffle(events)
-    task = lake.start(lake.config(topic, tables_ordering="source", max__offsets__per__trigger="3"))
+    task = lake.start(lake.config(topic, tables_ordering="source", max__offsets__per__trigger="5"))
     for each in events:
         lake.produce(topic, [each], partition=rng.randrange(2))
     lake.drain(task)
