@@ -4,6 +4,9 @@ A test that takes long, or is the twin of one that runs always, is marked `long`
 long"` in pyproject.toml), `make test-long` runs everything, and continuous integration runs a slice: as many long tests, chosen by the
 run's seed, as fit into the time that is left.
 
+A test that tries the same with many values, each of which takes seconds, is marked `rotates`: in `make test` the run's seed chooses some of
+its cases. They all run in `make test-long`, and where pytest is called by hand.
+
 pytest-timeout ends a test by an exception, which a call of a C library (Kafka's client, a driver) does not see: where that has not helped,
 the process ends, and shows where its threads are.
 """
@@ -17,14 +20,14 @@ import random
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests import fault_counts
-from tests.seeds import RUN, examples
+from tests.seeds import LONG, RUN, examples
 
 #: Seconds by test file, and by long test, of an earlier run; `tests/lanes.py --record` writes them.
 DURATIONS = Path(__file__).with_name("durations.json")
@@ -64,6 +67,19 @@ def chosen(tests: list[str], seconds: float, seed: str | None, known: dict[str, 
     return taken
 
 
+def rotated(cases: Mapping[str, int], seed: str) -> set[str]:
+    """Return which cases of tests that rotate run with this seed.
+
+    Args:
+        cases: how many of its test's cases run, by the id of each case.
+    """
+    tests: dict[str, list[str]] = defaultdict(list)
+    for case in sorted(cases):
+        tests[case.partition("[")[0]].append(case)
+    dice = random.Random(seed)
+    return {case for its in tests.values() for case in dice.sample(its, min(len(its), cases[its[0]]))}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slice-seconds", type=float, default=None, help="run a choice of the selected tests that takes this long")
     parser.addoption("--stuck-seconds", type=float, default=60.0, help="end the process of a test this long after its timeout")
@@ -77,15 +93,24 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    _long.update(item.nodeid for item in items if item.get_closest_marker("long"))
-    seconds = config.getoption("--slice-seconds")
-    if seconds is None:
-        return
     tests = [item.nodeid for item in items if item.get_closest_marker("long")]
-    taken = chosen(tests, seconds, os.environ.get(RUN) or None, known_seconds())
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in taken])
-    items[:] = [item for item in items if item.nodeid in taken]
-    _end.append(time.monotonic() + seconds)
+    _long.update(tests)
+    seconds, seed = config.getoption("--slice-seconds"), os.environ.get(RUN) or None
+    if seconds is not None:
+        _keep(config, items, chosen(tests, seconds, seed, known_seconds()))
+        _end.append(time.monotonic() + seconds)
+    elif seed is not None and LONG not in os.environ:
+        cases = {
+            item.nodeid: int(marker.kwargs.get("keep", 1))
+            for item in items
+            if (marker := item.get_closest_marker("rotates")) and item.nodeid not in _long
+        }
+        _keep(config, items, {item.nodeid for item in items} - cases.keys() | rotated(cases, seed))
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], wanted: Set[str]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
+    items[:] = [item for item in items if item.nodeid in wanted]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import itertools
 import random
 from decimal import Decimal
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 from connect_py.data.schema import decimal_to_bytes
 from spark_sink.write.bounds import LISTED
-from tests.fix_spark import INT, LAKES, Lake, Watched, struct, with_schema
+from tests.fix_spark import INT, Lake, Watched, both_formats, struct, with_schema
 from tests.seeds import seeds
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -54,20 +53,9 @@ def record(key: tuple[Any, ...], value: int | None) -> tuple[bytes, bytes | None
     return with_schema(KEY, fields), None if value is None else with_schema(ROW, {**fields, "v": value})
 
 
-@pytest.mark.parametrize(
-    ("lake", "columns"),
-    [
-        ("iceberg", ("n",)),
-        ("delta", tuple(KEYS)),
-        *(
-            pytest.param(lake, columns, marks=pytest.mark.long)
-            for lake, columns in itertools.product(LAKES, [("n",), ("s",), ("d", "m"), tuple(KEYS)])
-            if (lake, columns) not in (("iceberg", ("n",)), ("delta", tuple(KEYS)))
-        ),
-    ],
-    ids=lambda part: part if isinstance(part, str) else "-".join(part),
-    indirect=["lake"],
-)
+@both_formats
+@pytest.mark.rotates(keep=2)
+@pytest.mark.parametrize("columns", [("n",), ("s",), ("d", "m"), tuple(KEYS)], ids="-".join)
 def test_every_row_is_found_whatever_its_key(lake: Lake, columns: tuple[str, ...]) -> None:
     [seed] = seeds(1)
     print(f"seed {seed}")
