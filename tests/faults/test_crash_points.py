@@ -310,6 +310,7 @@ def crashing(
     worker.delete(tag)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("exactly_once", [False, pytest.param(True, marks=pytest.mark.long)], ids=["at least once", "exactly once"])
 def test_a_task_that_dies_at_any_point_of_its_way_loses_nothing(
     make_worker: Callable[..., Worker], kafka: Kafka, source: Source, tag: str, tmp_path: Path, exactly_once: bool

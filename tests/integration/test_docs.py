@@ -72,6 +72,7 @@ TUTORIAL = DOCS / "tutorial.md"
 PAGES = [path for path in sorted(DOCS.rglob("*.md")) if sessions(path) and path != TUTORIAL]
 
 
+@pytest.mark.rotates(keep=2)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: Callable[..., Worker], tmp_path: Path) -> None:
     worker = make_worker()

@@ -200,6 +200,7 @@ def test_without_leave_to_evolve_or_create_the_error_names_the_property(lake: La
     assert lake.snapshots("t") == 1
 
 
+@pytest.mark.rotates(keep=2)
 @pytest.mark.parametrize("keyed", [True, pytest.param(False, marks=pytest.mark.long)], ids=["keyed", "without a key"])
 @pytest.mark.parametrize(
     ("spoil", "why"),

@@ -109,6 +109,7 @@ HTTPS = {"listeners": "https://127.0.0.1:0"}
     ],
     ids=["pem", "pem with a password", "pkcs12", "pkcs12 by its content", "inline", "inline with a password"],
 )
+@pytest.mark.rotates(keep=4)
 @pytest.mark.parametrize("prefix", ["", "listeners.https."])
 def test_https_is_served_from_every_kind_of_key_store(started, stores, authority, identity, store, prefix):
     inline = {"KEY": identity.key_pem(), "LOCKED": identity.key_pem(PASSWORD), "CHAIN": identity.chain_pem}
