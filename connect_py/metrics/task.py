@@ -128,7 +128,7 @@ class Sampled:
 #: How often a task reports to the worker; a scrape sees figures of at most this age.
 REPORT_SECONDS = 2.0
 #: The same while nothing was read, written or committed since the last report.
-REST_REPORT_SECONDS = 10.0
+REST_REPORT_SECONDS = 15.0
 
 
 _DOMAIN = "kafka.connect"

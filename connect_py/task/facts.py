@@ -40,6 +40,9 @@ _LONGEST_PAUSE_SECONDS = 60.0
 #: A connector that has just started is asked soon, and not before one that is changed in a hurry has settled.
 _FIRST_SECONDS = 1.0
 
+#: A source that answers the same twice is asked again after this many intervals.
+_REST_INTERVALS = 3
+
 #: How often it is looked who is due.
 _TICK_SECONDS = 0.25
 
@@ -57,6 +60,9 @@ class _Watched:
     is_reading: bool = False
     is_over: bool = False
     failures: int = 0
+    asked: float = 0.0
+    told: Mapping[str, Any] | None = None
+    rests: bool = False
     reader: SourceFactsReader | None = field(default=None)
 
 
@@ -68,6 +74,7 @@ class FactsReading:
         report: sends a message to the worker; any thread.
         describe: makes a text of an error, without secrets.
         interval: seconds between two looks.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -76,7 +83,9 @@ class FactsReading:
         report: Callable[[Mapping[str, Any]], None],
         describe: Callable[[Exception], str],
         interval: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._make = make
         self._report = report
         self._describe = describe
@@ -94,7 +103,7 @@ class FactsReading:
                 known.holds = holds
                 return
             self._end(known)
-            self._watched[connector] = _Watched(connector, java_class, config, holds, time.monotonic() + _FIRST_SECONDS)
+            self._watched[connector] = _Watched(connector, java_class, config, holds, self._clock() + _FIRST_SECONDS)
 
     def unwatch(self, connector: str) -> None:
         """Ask no longer."""
@@ -104,20 +113,25 @@ class FactsReading:
     def offsets(self, connector: str, offsets: StoredOffsets) -> None:
         """Note the committed offsets of a connector."""
         with self._lock:
-            if connector in self._watched:
-                self._watched[connector].offsets = offsets
+            watched = self._watched.get(connector)
+            if watched is None or watched.offsets == offsets:
+                return
+            watched.offsets = offsets
+            if watched.rests:
+                watched.due = min(watched.due, watched.asked + self._interval)
 
-    def tick(self) -> None:
-        """Have those asked that are due."""
-        now = time.monotonic()
+    def tick(self) -> list[str]:
+        """Have the sources asked that are due. Returns their connectors."""
+        now = self._clock()
         with self._lock:
-            for watched in self._watched.values():
-                if watched.due <= now and not watched.is_reading:
-                    watched.is_reading = True
-                    self._pool.submit(self._read, watched)
+            due = [watched for watched in self._watched.values() if watched.due <= now and not watched.is_reading]
+            for watched in due:
+                watched.is_reading = True
+                self._pool.submit(self._read, watched)
         if now - self._told >= self._interval:
             self._told = now
             self._report({"type": "alive"})
+        return [watched.connector for watched in due]
 
     def _end(self, watched: _Watched | None) -> None:
         if watched is not None:
@@ -127,29 +141,34 @@ class FactsReading:
                 self._pool.submit(self._close, watched)
 
     def _read(self, watched: _Watched) -> None:
-        began = time.monotonic()
+        with self._lock:
+            watched.asked, offsets = self._clock(), watched.offsets
+        told: Mapping[str, Any] = {}
         try:
             if watched.reader is None:
                 watched.reader = self._make(watched.java_class, watched.config)
             if watched.reader is None:
                 watched.is_over = True
                 return
-            facts = watched.reader.read(watched.offsets)
+            facts = watched.reader.read(offsets)
             watched.failures = 0
-            self._tell(watched, {"type": "facts", "facts": as_message(facts), "uses_offsets": watched.reader.uses_offsets})
+            told = {"type": "facts", "facts": as_message(facts), "uses_offsets": watched.reader.uses_offsets}
         except Exception as error:  # noqa: BLE001  # whatever a driver raises, the source has not answered
             watched.failures += 1
-            self._tell(watched, {"type": "facts_failed", "error": self._describe(error)})
+            told = {"type": "facts_failed", "error": self._describe(error)}
         finally:
             if not watched.holds or watched.is_over:
                 self._close(watched)
             pause = min(max(_LONGEST_PAUSE_SECONDS, self._interval), self._interval * 2 ** max(0, min(watched.failures, 10) - 1))
             with self._lock:
-                watched.due = began + pause
+                watched.rests = not watched.failures and told == watched.told and watched.offsets == offsets
+                watched.told = told
+                watched.due = watched.asked + pause * (_REST_INTERVALS if watched.rests else 1)
                 watched.is_reading = False
                 is_over = watched.is_over
             if is_over:
                 self._close(watched)
+        self._tell(watched, told)
 
     def _tell(self, watched: _Watched, message: Mapping[str, Any]) -> None:
         with self._lock:

@@ -100,7 +100,12 @@ def assert_equals_the_source(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     ("lake", "bound"),
-    [pytest.param("iceberg", 100, marks=pytest.mark.long), pytest.param("iceberg", 4, marks=pytest.mark.long), ("iceberg", 8), ("delta", 100)],
+    [
+        pytest.param("iceberg", 100, marks=pytest.mark.long),
+        pytest.param("iceberg", 4, marks=pytest.mark.long),
+        ("iceberg", 8),
+        ("delta", 100),
+    ],
     ids=["iceberg, in one batch", "iceberg, in batches of four", "iceberg, in batches of eight", "delta, in one batch"],
     indirect=["lake"],
 )
