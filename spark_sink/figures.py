@@ -68,14 +68,14 @@ class Counting:
     """What is being counted of one table's part of a batch.
 
     Attributes:
-        events: of decoded events, as `observe_events` gave it; None where Spark reports nothing.
-        keys: of rows with one per key, as `observe_keys` gave it.
+        events: of decoded events, as `observe_events` gave it, or its figures; None where Spark reports nothing.
+        keys: of rows with one per key, as `observe_keys` gave it, or its figures.
         truncates: of the events, which are no rows of a frame unless every event is one.
         changes: as `Counts.changes`.
     """
 
-    events: Observation | None = None
-    keys: Observation | None = None
+    events: Observation | Mapping[str, int] | None = None
+    keys: Observation | Mapping[str, int] | None = None
     truncates: int = 0
     changes: Mapping[str, int] = field(default_factory=dict)
 
@@ -116,10 +116,17 @@ def _observing(frame: DataFrame, counts: Sequence[Column]) -> tuple[DataFrame, O
     return frame.observe(observation, *counts), observation
 
 
-def _observed(observation: Observation | None) -> Mapping[str, Any]:
+def count_events(operations: Iterable[str | None], unavailable: int) -> Mapping[str, int]:
+    """Return what `observe_events` reports, of events that the driver holds."""
+    return Counter(operation for operation in operations if operation in OPERATIONS) | {_UNAVAILABLE: unavailable}
+
+
+def _observed(observation: Observation | Mapping[str, int] | None) -> Mapping[str, Any]:
     """Return what was observed; nothing when Spark does not report it, which must not hold up a task."""
     if observation is None:
         return {}
+    if isinstance(observation, Mapping):
+        return observation
     observed: Any = observation._jo
     if any(observed.getRowOrEmpty().isDefined() for _ in range(_ATTEMPTS)):
         return dict(observation.get)

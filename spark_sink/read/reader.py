@@ -31,6 +31,7 @@ from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
 from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, offsets_json
 from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize
 from spark_sink.routing import TableName
+from spark_sink.spark.local import collect_locally
 from spark_sink.spark.session import parallelism
 from spark_sink.sql.decode import decode_sql, problems_sql
 from spark_sink.sql.record_schema import Form, RecordSchema, parse_head, read_schemas
@@ -60,6 +61,14 @@ _KEPT = ("topic", "partition", "offset", "timestamp", "kfp", "vfp", "key", "valu
 
 #: A range larger than this is read by one Spark task a core, even when it lies in one Kafka partition.
 _SPLIT_ABOVE = 5000
+
+#: A batch of no more records than this, and with texts of no more bytes, is held by the driver: Spark's jobs would take longer than what
+#: they do for so few.
+HELD_RECORDS = 5000
+_HELD_BYTES = 16_000_000
+
+#: What a record is taken to have at least, and one of a topic that has not been read yet.
+_SHORTEST_BYTES, _UNKNOWN_BYTES = 1000, 100_000
 
 
 @dataclass(frozen=True)
@@ -102,11 +111,24 @@ class Group:
 
 
 class Batch:
-    """The records of some ranges, held by Spark until `close`."""
+    """The records of some ranges, held by Spark until `close`: by its executors, or by the driver (`spark_sink.spark.local`).
 
-    def __init__(self, spark: SparkSession, rows: DataFrame, ranges: Mapping[TopicPartition, Range], groups: Sequence[Group]) -> None:
+    Attributes:
+        is_held: whether the driver holds them.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        rows: DataFrame,
+        ranges: Mapping[TopicPartition, Range],
+        groups: Sequence[Group],
+        *,
+        is_held: bool = False,
+    ) -> None:
         self._spark = spark
         self._rows = rows
+        self.is_held = is_held
         self.ranges = ranges
         self.groups = groups
         self.rejected: set[tuple[TopicPartition, int]] = set()
@@ -145,7 +167,8 @@ class Batch:
         """Release what Spark holds."""
         if self._view is not None:
             self._spark.catalog.dropGlobalTempView(self._view)
-        self._rows.unpersist()
+        if not self.is_held:
+            self._rows.unpersist()
 
 
 class Reader:
@@ -167,6 +190,8 @@ class Reader:
         self._peeked: set[str] = set()
         #: topics that have shown a Debezium envelope: their tombstones repeat the delete before them
         self._with_envelope: set[str] = set()
+        #: by topic: the bytes of its longest records, half forgotten with each batch
+        self._longest: dict[str, int] = {}
 
     def read(self, ranges: Mapping[TopicPartition, Range], records: DataFrame | None = None) -> Batch:
         """Read ranges [start, end) and find out what is in them.
@@ -179,15 +204,27 @@ class Reader:
         """
         self._peek(ranges)
         kafka = self._kafka(ranges) if records is None else records
+        is_held = self._may_be_held(ranges)
         rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route")
         if len(ranges) > (cores := parallelism(self._spark)):
             rows = rows.coalesce(cores)  # each table looks through the batch: by a task a core, not by one for each of the topics
+        if is_held:
+            rows = collect_locally(rows)
+            return Batch(self._spark, rows, ranges, self._groups(rows, is_held=True), is_held=True)
         rows = rows.persist()
         try:
-            return Batch(self._spark, rows, ranges, self._groups(rows, ranges))
+            return Batch(self._spark, rows, ranges, self._groups(rows))
         except BaseException:
             rows.unpersist()
             raise
+
+    def _may_be_held(self, ranges: Mapping[TopicPartition, Range]) -> bool:
+        """Return whether the driver can hold the records of ranges itself."""
+        if self._config["spark.remote"] is not None:
+            return False
+        counts = [(tp.topic, end - start) for tp, (start, end) in ranges.items()]
+        size = sum(count * self._longest.get(topic, _UNKNOWN_BYTES) for topic, count in counts)
+        return sum(count for _, count in counts) <= HELD_RECORDS and size <= _HELD_BYTES
 
     def _peek(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Read the first record of each new topic before a large batch, since searching all records takes far longer."""
@@ -241,8 +278,12 @@ class Reader:
         rows: list[Row] = found.orderBy("topic", "partition", "offset").collect()
         return rows
 
-    def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
-        kinds = summarize(rows, self._config["unavailable.value.placeholder"], marks=self._config.reconciles)
+    def _groups(self, rows: DataFrame, *, is_held: bool = False) -> list[Group]:
+        placeholder = self._config["unavailable.value.placeholder"]
+        kinds = summarize(rows, placeholder, marks=self._config.reconciles, is_held=is_held)
+        for topic in {kind.fingerprint.topic for kind in kinds}:
+            longest = max(kind.longest for kind in kinds if kind.fingerprint.topic == topic)
+            self._longest[topic] = max(longest, self._longest.get(topic, 0) // 2, _SHORTEST_BYTES)
         positions: dict[Fingerprint, tuple[TopicPartition, int]] = {}
         counts: Counter[Fingerprint] = Counter()
         for kind in kinds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect_py.api.record import TopicPartition
 from spark_sink.read.formats import Fingerprint
@@ -17,6 +17,9 @@ from spark_sink.types.columns import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
+
+#: What records of one kind and partition share.
+_BY = ("topic", "kfp", "vfp", "route", "partition")
 
 #: SQL: only a text that might be a truncate is parsed.
 _IS_TRUNCATE = """contains(value, '"op":"t"') AND get_json_object(value, '$.op') = 't'"""
@@ -48,6 +51,7 @@ class RecordKind:
         truncate: the last truncate among them, if there is one.
         truncates: how many of them are truncates.
         marks: how many of them are the first or the last row of a table in a snapshot, if that was looked for.
+        longest: bytes of the longest value.
     """
 
     fingerprint: Fingerprint
@@ -58,17 +62,17 @@ class RecordKind:
     truncate: Truncate | None = None
     truncates: int = 0
     marks: int = 0
+    longest: int = 0
 
 
-def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list[RecordKind]:
+def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False, is_held: bool = False) -> list[RecordKind]:
     """Count the kinds of records in a batch, in order of their first offsets, tombstones last.
 
     Args:
         rows: with topic, partition, offset, timestamp, kfp, vfp, value and route (see `changes.Batch`).
         marks: whether they are counted.
+        is_held: whether the driver holds the rows: then they are counted here, without a job of Spark's.
     """
-    from pyspark.sql import functions as f
-
     found = rows.selectExpr(
         "topic",
         "partition",
@@ -79,27 +83,62 @@ def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list
         f"{_has_placeholder('value', placeholder)} placeholder",
         f"IF({_IS_TRUNCATE}, offset, NULL) truncate",
         f"{IS_MARK if marks else 'false'} mark",
+        "coalesce(octet_length(value), 0) size",
     )
-    counted = found.groupBy("topic", "kfp", "vfp", "route", "partition").agg(
+    by_partition = count_rows(found.collect()) if is_held else _counted(found)
+    truncates = [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
+    return kinds(by_partition, _times(rows, truncates) if truncates else {})
+
+
+def _counted(found: DataFrame) -> Sequence[Row]:
+    from pyspark.sql import functions as f
+
+    counted = found.groupBy(*_BY).agg(
         f.expr("count(1) n"),
         f.expr("min(offset) first"),
         f.expr("bool_or(placeholder) placeholder"),
         f.expr("max(truncate) truncate"),
         f.expr("count(truncate) truncates"),
         f.expr("count_if(mark) marks"),
+        f.expr("max(size) longest"),
     )
-    by_partition = counted.collect()
-    truncates = [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
-    return kinds(by_partition, _times(rows, truncates) if truncates else {})
+    rows: list[Row] = counted.collect()
+    return rows
 
 
-def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int], int]) -> list[RecordKind]:
+def count_rows(rows: Iterable[Row | Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Count rows as Spark does in `summarize`. Pure."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        by = tuple(row[name] for name in _BY)
+        if (count := found.get(by)) is None:
+            count = found[by] = dict(zip(_BY, by, strict=True)) | {
+                "n": 0,
+                "first": row["offset"],
+                "placeholder": False,
+                "truncate": None,
+                "truncates": 0,
+                "marks": 0,
+                "longest": 0,
+            }
+        count["n"] += 1
+        count["first"] = min(count["first"], row["offset"])
+        count["placeholder"] = count["placeholder"] or row["placeholder"]
+        count["longest"] = max(count["longest"], row["size"])
+        count["marks"] += bool(row["mark"])
+        if row["truncate"] is not None:
+            count["truncate"] = max(row["truncate"], row["truncate"] if count["truncate"] is None else count["truncate"])
+            count["truncates"] += 1
+    return list(found.values())
+
+
+def kinds(by_partition: Sequence[Row | Mapping[str, Any]], times: Mapping[tuple[TopicPartition, int], int]) -> list[RecordKind]:
     """Put kinds together from the aggregates of each partition. Pure.
 
     Args:
         times: timestamps of the partitions' last truncates.
     """
-    parts: dict[tuple[Fingerprint, str | None], list[Row]] = {}
+    parts: dict[tuple[Fingerprint, str | None], list[Row | Mapping[str, Any]]] = {}
     for row in sorted(by_partition, key=lambda row: int(row["partition"])):
         parts.setdefault((Fingerprint(row["topic"], row["kfp"], row["vfp"]), row["route"]), []).append(row)
     made = [
@@ -119,6 +158,7 @@ def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int]
             ),
             sum(row["truncates"] for row in found),
             sum(row["marks"] for row in found),
+            max(row["longest"] for row in found),
         )
         for (fingerprint, route), found in parts.items()
     ]

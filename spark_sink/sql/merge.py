@@ -46,6 +46,7 @@ class Shape:
         required_keys: key columns that are null in no row.
         unseen: by topic, the offset at which a snapshot of all rows began: rows that have not been written since are removed.
         bounds: conditions of a table `t` that hold for its rows with the keys of this batch (`spark_sink.write.bounds`).
+        is_local: whether the driver holds the rows, so that a statement may read them more than once and always finds the same.
     """
 
     keys: tuple[str, ...]
@@ -60,6 +61,7 @@ class Shape:
     required_keys: frozenset[str] = frozenset()
     unseen: Mapping[str, int] = field(default_factory=dict)
     bounds: tuple[str, ...] = ()
+    is_local: bool = False
 
 
 #: Columns of a version, by name: their types. The current one has an open end.

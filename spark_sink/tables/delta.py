@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 
 #: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins. Deletes are noted next to the data files.
 _NEW_TABLE = {"delta.enableDeletionVectors": "true"}
@@ -200,7 +201,17 @@ class DeltaTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
+        with self._read_as_it_is() if shape.is_local else contextlib.nullcontext():
+            self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
+
+    @contextlib.contextmanager
+    def _read_as_it_is(self) -> Iterator[None]:
+        """Let a MERGE read its source twice, which Delta else puts aside first, since it might not be the same the second time."""
+        self._spark.conf.set(_MATERIALIZE, "none")
+        try:
+            yield
+        finally:
+            self._spark.conf.unset(_MATERIALIZE)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         columns = list(shape.types)

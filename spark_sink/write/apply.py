@@ -23,8 +23,10 @@ from connect_py.errors import FatalTaskError
 from spark_sink.config.layout import Layout
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.figures import Counts, observe_events, observe_keys
+from spark_sink.figures import count_events as events_counted
 from spark_sink.read.reader import Group
 from spark_sink.routing import TableName
+from spark_sink.spark.local import evaluate
 from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
 from spark_sink.sql.evolve import Rules, adapt_schema, allows, common_types, in_order_of, plan_evolution
 from spark_sink.sql.merge import (
@@ -42,7 +44,7 @@ from spark_sink.sql.merge import (
 from spark_sink.sql.record_schema import Column, Form
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
-from spark_sink.write.bounds import key_bounds
+from spark_sink.write.bounds import bounded_keys, bounds_of_texts, key_bounds, key_texts
 from spark_sink.write.reconcile import follow_snapshots
 from spark_sink.write.table_batch import Step, TableBatch, Target
 
@@ -316,8 +318,21 @@ def drop_refused_events(batch: TableBatch, at: Target) -> TableBatch:
     return replace(batch, events=batch.events.where(" AND ".join(conditions)))
 
 
+def hold_events(batch: TableBatch, at: Target) -> TableBatch:
+    """Have the driver decode the events of a batch that it holds, once for all that follows, and look at each of them."""
+    if not at.records.is_held or (events := evaluate(batch.events)) is None:
+        return batch
+    flags = " + ".join(f"IF({quote(unknown_flag(name))}, 1, 0)" for name in batch.shape.unknown) or "0"
+    unavailable = f"IF(`$op` <> 'd', {flags}, 0) `$unavailable`"
+    looks = events.selectExpr("`$op`", "`$offset`", unavailable, *key_texts(batch.shape)).collect()
+    return replace(batch, events=events, looks=looks)
+
+
 def count_events(batch: TableBatch, at: Target) -> TableBatch:
     """Have the events counted by the statement that writes them. Over Spark Connect nothing is reported."""
+    if batch.looks is not None:
+        counted = events_counted((look["$op"] for look in batch.looks), sum(look["$unavailable"] for look in batch.looks))
+        return replace(batch, rows=batch.events, counting=replace(batch.counting, events=counted))
     if at.config["spark.remote"] is not None:
         return replace(batch, rows=batch.events)
     rows, seen = observe_events(batch.events, [unknown_flag(name) for name in batch.shape.unknown])
@@ -337,6 +352,11 @@ def keep_last(batch: TableBatch, at: Target) -> TableBatch:
     shape = batch.shape
     if not shape.keys or shape.versions:
         return batch
+    if batch.looks is not None and is_plain(shape):
+        last = {tuple(look[key] for key in shape.keys): look["$offset"] for look in sorted(batch.looks, key=lambda look: look["$offset"])}
+        offsets = ", ".join(str(offset) for offset in last.values())
+        rows = batch.events if len(last) == len(batch.looks) else batch.events.where(f"`$offset` IN ({offsets})")
+        return replace(batch, rows=rows, counting=replace(batch.counting, keys={"keys": len(last)}))
     rows = keep_last_events(batch.rows, shape)
     if at.config["spark.remote"] is not None:
         return replace(batch, rows=rows)
@@ -344,6 +364,11 @@ def keep_last(batch: TableBatch, at: Target) -> TableBatch:
     puts = None if shape.order is None else "true" if shape.soft else "`$op` <> 'd'"
     rows, seen = observe_keys(rows, puts)
     return replace(batch, rows=rows, counting=replace(batch.counting, keys=seen))
+
+
+def is_plain(shape: Shape) -> bool:
+    """Return whether the greatest offset alone says which event of a key is written, and the keys' texts which events share one."""
+    return not (shape.unknown or shape.order is not None or shape.several_partitions) and len(bounded_keys(shape)) == len(shape.keys)
 
 
 def drop_unseen_rows(batch: TableBatch, at: Target) -> TableBatch:
@@ -398,8 +423,17 @@ def bound_keys(batch: TableBatch, at: Target) -> TableBatch:
     shape = batch.shape
     if not shape.keys or batch.state is None or batch.truncate is not None or shape.unseen:
         return batch
+    if batch.looks is not None:
+        return replace(batch, shape=replace(shape, bounds=bounds_of_texts(batch.looks, shape)))
     count = sum(group.count for group in batch.groups)
     return replace(batch, shape=replace(shape, bounds=key_bounds(batch.events, shape, count)))
+
+
+def hold_rows(batch: TableBatch, at: Target) -> TableBatch:
+    """Have the driver hold what is written, where it can be made of the events without a job."""
+    if batch.looks is None or (rows := evaluate(batch.rows)) is None:
+        return batch
+    return replace(batch, rows=rows, shape=replace(batch.shape, is_local=True))
 
 
 # -- the whole -----------------------------------------------------------------------------------------------------------------------
@@ -417,12 +451,14 @@ STEPS: tuple[Step, ...] = (
     prepare_table,
     decode_events,
     drop_refused_events,
+    hold_events,
     count_events,
     chain_events,
     keep_last,
     drop_unseen_rows,
     drop_late_events,
     bound_keys,
+    hold_rows,
 )
 
 

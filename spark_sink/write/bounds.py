@@ -12,19 +12,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from spark_sink.sql.merge import Shape
 from spark_sink.types.columns import literal, quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 #: A batch of so many events has its keys listed.
 LISTED = 200
 
 #: Types whose values have one text, which casts back to them, and an order that files' statistics keep.
 _ORDERED = re.compile(r"tinyint|smallint|int|bigint|date|decimal\(\d+,\d+\)|string")
+
+#: A date whose text has the order of its value.
+_PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 #: Longer texts are not worth their place in a statement.
 _LONGEST = 200
@@ -46,11 +50,34 @@ def key_bounds(events: DataFrame, shape: Shape, count: int) -> tuple[str, ...]:
     if not keys:
         return ()
     if count <= LISTED:
-        rows = events.selectExpr(*(f"CAST({quote(key)} AS STRING) {quote(key)}" for key in keys)).collect()
+        rows = events.selectExpr(*key_texts(shape)).collect()
         return tuple(filter(None, (_listed(key, shape.types[key], {row[key] for row in rows}) for key in keys)))
     ends = [f"CAST({end}({quote(key)}) AS STRING) {quote(f'{end}:{key}')}" for key in keys for end in ("min", "max")]
     [row] = events.selectExpr(*ends).collect()
     return tuple(filter(None, (_between(key, shape.types[key], (row[f"min:{key}"], row[f"max:{key}"])) for key in keys)))
+
+
+def key_texts(shape: Shape) -> list[str]:
+    """Return SQL of the texts of the keys by which a table can be narrowed, each by the name of its key."""
+    return [f"CAST({quote(key)} AS STRING) {quote(key)}" for key in bounded_keys(shape)]
+
+
+def bounds_of_texts(rows: Sequence[Row], shape: Shape) -> tuple[str, ...]:
+    """Return what `key_bounds` does, from the texts of the keys of all events. Pure."""
+    found: list[str | None] = []
+    for key in bounded_keys(shape):
+        type_, texts = shape.types[key], {row[key] for row in rows}
+        found.append(_listed(key, type_, texts) if len(texts) <= LISTED else _between(key, type_, _ends(texts, type_)))
+    return tuple(filter(None, found))
+
+
+def _ends(texts: Iterable[str | None], type_: str) -> Sequence[str | None]:
+    """Return the texts of the least and the greatest value."""
+    if type_ == "date" and not all(text and _PLAIN_DATE.fullmatch(text) for text in texts):
+        return (None,)
+    number = Decimal if type_ not in ("date", "string") else str
+    known = sorted((text for text in texts if text is not None), key=number)
+    return (known[0], known[-1]) if known else ()
 
 
 def _listed(key: str, type_: str, texts: Iterable[str | None]) -> str | None:

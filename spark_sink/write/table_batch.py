@@ -19,7 +19,7 @@ from spark_sink.tables.base import Tables, TableState
 from spark_sink.tables.watermark import Watermark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 #: Frames of a batch before `decode_events` has made them.
 _NOT_YET = cast("DataFrame", None)
@@ -38,6 +38,8 @@ class TableBatch:
         shape: what the rows look like.
         events: the groups' decoded events, in the table's shape. Not to be written: its statement would report no counts.
         rows: what is written, made of the events.
+        looks: of each event, where the driver holds them: ``$op``, ``$offset``, ``$unavailable`` (how many of its values are unknown) and
+            the texts of the keys by which tables are narrowed (`spark_sink.write.bounds`); None where Spark holds them.
     """
 
     table: TableName
@@ -50,6 +52,7 @@ class TableBatch:
     events: DataFrame = _NOT_YET
     rows: DataFrame = _NOT_YET
     counting: Counting = field(default_factory=Counting)
+    looks: Sequence[Row] | None = None
 
     @property
     def ends(self) -> dict[TopicPartition, int]:

@@ -15,14 +15,28 @@ from spark_sink.plan.triggers import LoopTrigger
 from spark_sink.read.formats import Fingerprint
 from spark_sink.read.ranges import Range
 from spark_sink.read.reader import Prefetch
-from spark_sink.read.summary import Truncate, kinds
+from spark_sink.read.summary import Truncate, count_rows, kinds
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
 def counted(topic: str, partition: int, key: int | None, value: int | None, n: int, first: int, **more: Any) -> Any:
     row = {"topic": topic, "partition": partition, "kfp": key, "vfp": value, "route": None, "n": n, "first": first}
-    return row | {"placeholder": False, "truncate": None, "truncates": 0, "marks": 0} | more
+    return row | {"placeholder": False, "truncate": None, "truncates": 0, "marks": 0, "longest": 0} | more
+
+
+def seen(partition: int, offset: int, *, placeholder: bool = False, truncate: bool = False, size: int = 0) -> dict[str, Any]:
+    """A record as the driver looks at it."""
+    kind = {"topic": "a", "kfp": 7, "vfp": 8, "route": None, "partition": partition}
+    return kind | {"offset": offset, "placeholder": placeholder, "truncate": offset if truncate else None, "mark": False, "size": size}
+
+
+def test_records_that_the_driver_holds_are_counted_by_kind_and_partition() -> None:
+    rows = [seen(0, 9, size=5), seen(0, 4, truncate=True), seen(0, 7, truncate=True, placeholder=True), seen(1, 2, size=3)]
+    first, second = count_rows(rows)
+    assert (first["n"], first["first"], first["placeholder"], first["truncate"], first["truncates"]) == (3, 4, True, 7, 2)
+    assert (first["longest"], first["marks"]) == (5, 0)
+    assert (second["partition"], second["n"], second["truncate"]) == (1, 1, None)
 
 
 def test_partitions_of_a_kind_are_added_up_and_its_place_is_in_the_lowest() -> None:

@@ -1,0 +1,37 @@
+"""Frames whose rows the driver holds. Spark looks at these while it plans: a filter or a projection of them is no job.
+
+Only of a session with a JVM in this process; over Spark Connect the rows are on the server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def collect_locally(frame: DataFrame) -> DataFrame:
+    """Return a frame's rows, read now, as a frame that the driver holds. Its columns are numbers, texts, flags and times."""
+    session: Any = frame.sparkSession
+    read: Any = frame
+    return _of(session, session._jsparkSession.createDataFrame(read._jdf.collectAsList(), read._jdf.schema()))
+
+
+def evaluate(frame: DataFrame) -> DataFrame | None:
+    """Return a frame that is made of rows which the driver holds as one that has been evaluated; None when that takes a job.
+
+    What evaluating a row raises is raised here.
+    """
+    made: Any = frame
+    plan = made._jdf.queryExecution().optimizedPlan()
+    if plan.nodeName() != "LocalRelation":
+        return None
+    session: Any = frame.sparkSession
+    return _of(session, session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan))
+
+
+def _of(session: Any, frame: Any) -> DataFrame:
+    from pyspark.sql import DataFrame
+
+    return DataFrame(frame, session)
