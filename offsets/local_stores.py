@@ -112,7 +112,7 @@ class MemoryStatusStore(StatusLookups):
     def on_topics_reset(self, listener: Callable[[str], None]) -> None:
         """Do nothing: there is no other worker."""
 
-    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
+    def on_forgotten(self, listener: Callable[[str, int | None], None]) -> None:
         """Do nothing: there is no other worker."""
 
     def start(self) -> None:

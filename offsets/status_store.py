@@ -244,9 +244,13 @@ class OwnReports:
         return key.encode(), None
 
     def is_forgotten_by_others(self, key: StatusKey | TopicKey, value: bytes | None) -> bool:
-        """Return whether the next record, not taken yet, is another worker's tombstone of a task that this worker reported last."""
-        own = self._reports.get(key) if isinstance(key, TaskKey) else None
-        return value is None and own is not None and own.has_arrived
+        """Return whether the next record, not taken yet, is another worker's tombstone of what this worker reported last; that of a
+        connector forgets its tasks, too."""
+        if value is not None or isinstance(key, TopicKey):
+            return False
+        if isinstance(key, TaskKey):
+            return key in self._reports and self._reports[key].has_arrived
+        return any(own.has_arrived for its, own in self._reports.items() if its.connector == key.connector)
 
     def read(self, key: StatusKey | TopicKey, value: bytes | None) -> bytes | None:
         """Take the next record of the topic; returns what to send again if it is an older one than this worker's. Raises DataError."""
@@ -326,15 +330,16 @@ class KafkaStatusStore(StatusLookups):
         self._puts = 0
         self._stopping = False
         self._on_topics_reset: Callable[[str], None] = lambda connector: None
-        self._on_task_forgotten: Callable[[str, int], None] = lambda connector, task: None
+        self._on_forgotten: Callable[[str, int | None], None] = lambda connector, task: None
 
     def on_topics_reset(self, listener: Callable[[str], None]) -> None:
         """Have the reader's thread call something with the connector of which any worker forgets the topics, from now on."""
         self._on_topics_reset = listener
 
-    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
-        """Have the reader's thread call something with a task whose state another worker forgets after this worker has reported it."""
-        self._on_task_forgotten = listener
+    def on_forgotten(self, listener: Callable[[str, int | None], None]) -> None:
+        """Have the reader's thread call something with a connector (and None) or a task of which another worker forgets the state that this
+        worker has reported."""
+        self._on_forgotten = listener
 
     def start(self) -> None:
         """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
@@ -421,8 +426,8 @@ class KafkaStatusStore(StatusLookups):
                 again = self._own.read(place, record.value)
             if record.value is None and isinstance(place, TopicKey):
                 self._on_topics_reset(place.connector)
-            if is_forgotten and isinstance(place, TaskKey):
-                self._on_task_forgotten(place.connector, place.task)
+            if is_forgotten:
+                self._on_forgotten(place.connector, place.task if isinstance(place, TaskKey) else None)
             if again is not None and not self._stopping:
                 log.info("Another worker's old report about %s came late; sending this worker's again", place.encode().decode())
                 self._send(place.encode(), again)

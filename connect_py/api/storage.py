@@ -170,8 +170,9 @@ class StatusStore(Protocol):
         """Have something called with the connector of which any worker forgets the topics, from now on."""
         ...
 
-    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
-        """Have something called with a task whose state another worker forgets after this worker has reported it, from now on."""
+    def on_forgotten(self, listener: Callable[[str, int | None], None]) -> None:
+        """Have something called with a connector (and None) or a task of which another worker forgets the state that this worker has
+        reported, from now on."""
         ...
 
     def start(self) -> None: ...

@@ -314,7 +314,7 @@ class Applier:
         self.offsets.start()
         self.statuses.start()
         self.statuses.on_topics_reset(self._on_topics_reset)
-        self.statuses.on_task_forgotten(LateTombstones(self.thread, self._pool, self.configs, self.tasks).look)
+        self.statuses.on_forgotten(LateTombstones(self.thread, self._pool, self.configs, self.tasks, self._connectors).look)
         self.configs.start(self)
         if self._leases is not None:
             self._leases.start()

@@ -57,6 +57,7 @@ class _Hosted:
     state: str = "UNASSIGNED"
     version: str | None = None
     instance: Connector | None = None
+    reported: Status | None = None
     waiting: list[Future[None]] = field(default_factory=list)
     after: threading.Event | None = None
     gone: threading.Event = field(default_factory=threading.Event)
@@ -188,6 +189,14 @@ class ConnectorHost:
         self._metrics.connector_gone(name)
         if self._facts is not None:
             self._facts.unwatch(name)
+
+    def say_again(self, name: str) -> None:
+        """Another worker has said that a configured connector is gone. If it is this worker's, say again how it is."""
+        hosted = self._hosted.get(name)
+        if hosted is None or hosted.reported is None or self._statuses.connector(name) is not None:
+            return  # or there is a newer report
+        log.info("Another worker's word that connector %s is gone came late; sending this worker's report again", name)
+        self._statuses.put_connector(name, hosted.reported)
 
     def is_hosting(self, name: str) -> bool:
         """Return whether a connector is this worker's."""
@@ -381,8 +390,9 @@ class ConnectorHost:
 
     def _report(self, name: str, hosted: _Hosted, state: str, trace: str | None = None) -> None:
         hosted.state = state
+        hosted.reported = self._status(state, trace, hosted.version)
         self._metrics.connector_state(name, state)
-        self._statuses.put_connector(name, self._status(state, trace, hosted.version))
+        self._statuses.put_connector(name, hosted.reported)
 
     def _retire(self, name: str, hosted: _Hosted) -> None:
         """End one life of a connector."""

@@ -138,24 +138,29 @@ def test_a_worker_that_runs_a_task_answers_an_old_report_of_another(kafka: Kafka
 
 
 @pytest.mark.services
-def test_a_worker_is_told_of_a_task_of_its_own_that_another_forgets(kafka: Kafka, tag: str) -> None:
+def test_a_worker_is_told_of_its_own_task_that_another_forgets_by_itself_or_with_its_connector(kafka: Kafka, tag: str) -> None:
     owner, other = kafka_store(kafka, tag), kafka_store(kafka, tag)
     for store in (owner, other):
         store.start()
     try:
-        told: list[tuple[str, int]] = []
-        owner.on_task_forgotten(lambda connector, task: told.append((connector, task)))
+        told: list[tuple[str, int | None]] = []
+        owner.on_forgotten(lambda connector, task: told.append((connector, task)))
         for task in (0, 1, 2):
             owner.put_task("c", task, Status("RUNNING", "new:1", 5))
         other.put_task("c", 3, Status("RUNNING", "other:1", 5))
+        other.put_connector("d", Status("RUNNING", "other:1", 5))
+        owner.put_task("d", 0, Status("RUNNING", "new:1", 5))
+        owner.put_connector("e", Status("RUNNING", "new:1", 5))
         settle(owner)
         settle(other)
         owner.delete_task("c", 1)
         for task in (0, 3):
             other.delete_task("c", task)
+        other.delete_connector("d")
+        owner.delete_connector("e")
         settle(other)
         settle(owner)
-        assert (told, list(owner.tasks("c"))) == ([("c", 0)], [2])
+        assert (told, list(owner.tasks("c")), list(owner.tasks("d"))) == ([("c", 0), ("d", None)], [2], [])
     finally:
         for store in (owner, other):
             store.stop()
@@ -216,15 +221,14 @@ def test_a_task_is_forgotten_by_others_whose_tombstone_comes_after_this_workers_
     assert not reports.is_forgotten_by_others(KEY, record("RUNNING", "newer:1", 6))
 
 
-def test_neither_a_connectors_tombstone_nor_this_workers_own_makes_a_task_forgotten_by_others() -> None:
-    reports, connector = OwnReports(), ConnectorKey("c")
-    value = record("RUNNING", "new:1", 5)
-    for key in (KEY, connector):
-        reports.put(key, Status("RUNNING", "new:1", 5))
-        reports.read(key, value)
-    assert not reports.is_forgotten_by_others(connector, None)
-    reports.forget(KEY)
-    assert not reports.is_forgotten_by_others(KEY, None)
+@pytest.mark.parametrize("key", [KEY, ConnectorKey("c")])
+def test_a_worker_that_forgets_what_it_has_reported_is_no_other(key: TaskKey | ConnectorKey) -> None:
+    reports = OwnReports()
+    reports.put(key, Status("RUNNING", "new:1", 5))
+    reports.read(key, record("RUNNING", "new:1", 5))
+    assert reports.is_forgotten_by_others(key, None)
+    reports.forget(key)
+    assert not reports.is_forgotten_by_others(key, None)
 
 
 def test_what_a_worker_gave_up_is_not_answered() -> None:

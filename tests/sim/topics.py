@@ -147,13 +147,13 @@ class SimStatusStore:
         self._at = 0
         self._waiting: list[Record] = []
         self._on_topics_reset: Callable[[str], None] = lambda connector: None
-        self._on_task_forgotten: Callable[[str, int], None] = lambda connector, task: None
+        self._on_forgotten: Callable[[str, int | None], None] = lambda connector, task: None
 
     def on_topics_reset(self, listener: Callable[[str], None]) -> None:
         self._on_topics_reset = listener
 
-    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
-        self._on_task_forgotten = listener
+    def on_forgotten(self, listener: Callable[[str, int | None], None]) -> None:
+        self._on_forgotten = listener
 
     def start(self) -> None:
         self.read(self._topic.end)
@@ -186,8 +186,8 @@ class SimStatusStore:
                 place = self._cache.apply(*record)
                 is_forgotten = self._own.is_forgotten_by_others(place, record[1])
                 again = self._own.read(place, record[1])
-                if is_forgotten and isinstance(place, TaskKey):
-                    self._on_task_forgotten(place.connector, place.task)
+                if is_forgotten:
+                    self._on_forgotten(place.connector, place.task if isinstance(place, TaskKey) else None)
                 if again is not None:
                     self._waiting.append((record[0], again))
 

@@ -129,15 +129,18 @@ class Statuses(MemoryStatusStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.listeners: list[Callable[[str, int], None]] = []
+        self.listeners: list[Callable[[str, int | None], None]] = []
         self.is_flushing, self.may_flush = threading.Event(), threading.Event()
         self.may_flush.set()
 
-    def on_task_forgotten(self, listener: Callable[[str, int], None]) -> None:
+    def on_forgotten(self, listener: Callable[[str, int | None], None]) -> None:
         self.listeners.append(listener)
 
-    def are_forgotten(self, connector: str, task: int) -> None:
-        self.delete_task(connector, task)
+    def are_forgotten(self, connector: str, task: int | None) -> None:
+        if task is None:
+            self.delete_connector(connector)
+        else:
+            self.delete_task(connector, task)
         for listener in self.listeners:
             listener(connector, task)
 
@@ -975,6 +978,29 @@ def test_a_task_that_a_frozen_worker_says_is_gone_has_a_state_again(work: Work) 
     assert work.tasks() == []
     work.later()
     work.await_tasks("RUNNING")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "FAILED"])
+def test_a_connector_that_a_frozen_worker_says_is_gone_has_its_state_again(work: Work, state: str) -> None:
+    if state == "FAILED":
+        work.script.starting = divide_by_zero
+    work.put(v="1")
+    work.await_state(state)
+    if state == "RUNNING":
+        work.await_tasks("RUNNING")
+    before = work.statuses.connector("c"), work.tasks()
+    work.statuses.are_forgotten("c", None)
+    work.await_state(state)
+    eventually(lambda: (work.statuses.connector("c"), work.tasks()) == before, lambda: f"{work.state()}, {work.tasks()}", 10, 0.01)
+    work.configs.unread = [lambda: work.configs.remove_connector("c")]
+    work.statuses.are_forgotten("c", None)
+    eventually(lambda: "c" not in work.configs.snapshot().connectors, "the end of the connector", 10, 0.01)
+    work.thread.call(lambda: None)
+    assert work.state() is None
+
+
+def divide_by_zero(connector: Scripted) -> None:
+    raise ZeroDivisionError
 
 
 def test_a_task_that_is_gone_by_a_configuration_that_is_not_read_yet_has_no_state_again(work: Work) -> None:
