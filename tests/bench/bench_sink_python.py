@@ -35,7 +35,7 @@ COLUMNS = pa.schema(
         ("updated_at", pa.timestamp("us", tz="UTC")),
     ]
 )
-_SEAM = b',"payload":'
+SEAM = b',"payload":'
 
 
 def events(bootstrap: str, topic: str, count: int) -> Iterator[tuple[int, dict[str, Any] | None]]:
@@ -47,21 +47,26 @@ def events(bootstrap: str, topic: str, count: int) -> Iterator[tuple[int, dict[s
     while left:
         for message in consumer.consume(min(left, 10_000), 10):
             value = message.value()
-            if value[seam : seam + len(_SEAM)] != _SEAM:
-                seam = value.index(_SEAM)
-            payload = orjson.loads(memoryview(value)[seam + len(_SEAM) : -1])
+            if value[seam : seam + len(SEAM)] != SEAM:
+                seam = value.index(SEAM)
+            payload = orjson.loads(memoryview(value)[seam + len(SEAM) : -1])
             row = payload["after"]
             left -= 1
             yield (payload["before"] or row)["id"], row
     consumer.close()
 
 
-def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+def table_of(rows: list[dict[str, Any]], schema: pa.Schema = COLUMNS) -> pa.Table:
     """Typed columns; decimals are base64 of their digits, timestamps microseconds and texts."""
-    columns = {name: [row[name] for row in rows] for name in COLUMNS.names}
-    columns["price"] = [Decimal(int.from_bytes(base64.b64decode(text), signed=True)).scaleb(-2) for text in columns["price"]]
-    columns["updated_at"] = [datetime.datetime.fromisoformat(text) for text in columns["updated_at"]]
-    return pa.table(columns, schema=COLUMNS)
+    columns = {name: [row[name] for row in rows] for name in schema.names}
+    for field in schema:
+        texts = columns[field.name]
+        if pa.types.is_decimal(field.type):
+            scale = -field.type.scale
+            columns[field.name] = [Decimal(int.from_bytes(base64.b64decode(text), signed=True)).scaleb(scale) for text in texts]
+        elif pa.types.is_timestamp(field.type) and field.type.tz:
+            columns[field.name] = [datetime.datetime.fromisoformat(text) for text in texts]
+    return pa.table(columns, schema=schema)
 
 
 def iceberg(place: Path, rows: pa.Table) -> tuple[Callable[[pa.Table], Any], Callable[[pa.Table, list[int]], Any]]:
@@ -87,11 +92,11 @@ def delta(place: Path, rows: pa.Table) -> tuple[Callable[[pa.Table], Any], Calla
     def upsert(table: pa.Table, deleted: list[int]) -> None:
         marked = table.append_column("$deleted", pa.array([False] * len(table)))
         gone = pa.table(
-            {"id": deleted, "$deleted": [True] * len(deleted)}, schema=pa.schema([COLUMNS.field("id"), ("$deleted", pa.bool_())])
+            {"id": deleted, "$deleted": [True] * len(deleted)}, schema=pa.schema([rows.schema.field("id"), ("$deleted", pa.bool_())])
         )
         source = pa.concat_tables([marked, gone], promote_options="default")
         merge = DeltaTable(upserted).merge(source, "t.id = s.id", source_alias="s", target_alias="t")
-        columns = {name: f"s.{name}" for name in COLUMNS.names}
+        columns = {name: f"s.{name}" for name in rows.schema.names}
         merge.when_matched_delete('s."$deleted"').when_matched_update(columns).when_not_matched_insert(
             columns, 'NOT s."$deleted"'
         ).execute()
