@@ -27,7 +27,7 @@ from spark_sink.plan.stream import open_trigger
 from spark_sink.plan.triggers import Horizon, PendingBatch, Trigger
 from spark_sink.read.converted import open_format
 from spark_sink.read.ranges import Range, describe, start_position
-from spark_sink.read.reader import Prefetch, Reader
+from spark_sink.read.reader import HELD_RECORDS, Prefetch, Reader
 from spark_sink.routing import TableName
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
 from spark_sink.tables.base import Tables, TableSetBack, Writer
@@ -44,6 +44,9 @@ _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 #: How long a step waits for Spark to start before it lets the runtime handle a pause or a stop.
 _START_POLL_SECONDS = 0.5
 
+#: How often the log is looked at, and for how long after a batch it is looked at more often. A look costs some milliseconds.
+_POLL_SECONDS, _BUSY_POLL_SECONDS, _BUSY_SECONDS = 1.0, 0.1, 10.0
+
 
 class SparkLakehouseSinkTask(BatchSinkTask):
     """The sink's one task.
@@ -53,9 +56,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         make_tables: opens the tables over the session that runs their statements; a test gives a session that shows them.
         clock: nanoseconds since 1970, from which a task's claim to its tables comes.
         stats: which table is queried next for the figures.
+        held_records: how many records a batch has at most that the driver holds.
     """
 
-    poll_interval_seconds = 1.0
+    poll_interval_seconds = _POLL_SECONDS
 
     def __init__(
         self,
@@ -64,7 +68,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         make_tables: Callable[[SparkSession, SinkConfig, Writer], Tables] = open_tables,
         clock: Callable[[], int] = time.time_ns,
         stats: StatsSchedule | None = None,
+        held_records: int = HELD_RECORDS,
     ) -> None:
+        self._held_records = held_records
         self._make_tables = make_tables
         self._clock = clock
         self._again_seconds = again_seconds
@@ -75,6 +81,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._trigger: Trigger | None = None
         self._prefetch: Prefetch | None = None
         self._failures = 0
+        self._applied_at = 0
         self._claimed = False
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
@@ -136,7 +143,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             config["control.commit.timeout-ms"] / 1000,
             again_seconds=self._again_seconds,
         )
-        self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
+        format_ = open_format(context.conversion)
+        self._reader = Reader(spark, self._config, context.kafka_options, format_, held_records=self._held_records)
         self._trigger = trigger = open_trigger(spark, self._config, self._reader, context.connector)
         self._prefetch = Prefetch(self._reader)
         if self._stopping.is_set():
@@ -164,6 +172,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             log = self._horizon.of(log, self._positions)
             pending = trigger.next({tp: self._positions[tp] for tp in log}, log)
             if pending is None:
+                self.poll_interval_seconds = self._wait()
                 return None
             ranges = pending.ranges
             self._apply(pending, log, trigger)
@@ -179,11 +188,16 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             if raised is error:
                 raise
             raise raised from error
-        self._failures = 0
+        self._failures, self._applied_at = 0, self._clock()
         done = {tp: end for tp, (_, end) in ranges.items()}
         self._positions.update(done)
         self._figures.looked(self._positions, log)
         return done
+
+    def _wait(self) -> float:
+        """Return how long to wait for records: not long after some have come, where they are not kept waiting by the interval."""
+        is_busy = self._clock() - self._applied_at < _BUSY_SECONDS * 1e9
+        return _BUSY_POLL_SECONDS if is_busy and self._config["control.commit.interval-ms"] < 1000 else _POLL_SECONDS
 
     def _committed(self, table: TableName) -> None:
         self._maintenance.committed(table)

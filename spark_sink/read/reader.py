@@ -172,11 +172,22 @@ class Batch:
 
 
 class Reader:
-    """Reads batches and remembers the schemas it has met."""
+    """Reads batches and remembers the schemas it has met.
+
+    Args:
+        held_records: how many records a batch has at most that the driver holds.
+    """
 
     def __init__(
-        self, spark: SparkSession, config: SinkConfig, kafka_options: Mapping[str, str], records: RecordFormat | None = None
+        self,
+        spark: SparkSession,
+        config: SinkConfig,
+        kafka_options: Mapping[str, str],
+        records: RecordFormat | None = None,
+        *,
+        held_records: int = HELD_RECORDS,
     ) -> None:
+        self._held_records = held_records if config["spark.remote"] is None else 0
         self._spark = spark
         self._config = config
         self._format = PlainRecords() if records is None else records
@@ -220,11 +231,9 @@ class Reader:
 
     def _may_be_held(self, ranges: Mapping[TopicPartition, Range]) -> bool:
         """Return whether the driver can hold the records of ranges itself."""
-        if self._config["spark.remote"] is not None:
-            return False
         counts = [(tp.topic, end - start) for tp, (start, end) in ranges.items()]
         size = sum(count * self._longest.get(topic, _UNKNOWN_BYTES) for topic, count in counts)
-        return sum(count for _, count in counts) <= HELD_RECORDS and size <= _HELD_BYTES
+        return sum(count for _, count in counts) <= self._held_records and size <= _HELD_BYTES
 
     def _peek(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Read the first record of each new topic before a large batch, since searching all records takes far longer."""

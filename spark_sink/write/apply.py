@@ -478,6 +478,15 @@ def apply_table(batch: TableBatch, at: Target) -> Counts | None:
     return batch.counting.counts() if commit(batch, at) else None
 
 
+def is_first(batch: TableBatch) -> bool:
+    """Return whether the table was made for this batch and its rows need no MERGE: there is one of each key, and none to match.
+
+    The commit is conditional on that no other task has written the table.
+    """
+    shape = batch.shape
+    return batch.state is None and batch.truncate is None and not (shape.versions or shape.unseen or shape.order is not None)
+
+
 def commit(batch: TableBatch, at: Target) -> bool:
     """Write what the steps have left, and the watermark, in one commit; a truncate comes first in it. Return whether rows changed."""
     tables, truncate_mode = at.tables, None if batch.truncate is None else at.config["tables.truncate-mode"]
@@ -489,8 +498,10 @@ def commit(batch: TableBatch, at: Target) -> bool:
             return False
         tables.empty(batch.table, batch.watermark, soft=truncate_mode == "soft")
         return True
-    write = tables.merge if batch.shape.keys else tables.append
-    batch.rows.createOrReplaceTempView(_VIEW)
+    rows, write = batch.rows, tables.merge if batch.shape.keys else tables.append
+    if batch.shape.keys and is_first(batch):
+        rows, write = rows if batch.shape.soft else rows.where("`$op` <> 'd'"), tables.append
+    rows.createOrReplaceTempView(_VIEW)
     try:
         write(batch.table, _VIEW, batch.shape, batch.watermark, truncate_mode)
     finally:

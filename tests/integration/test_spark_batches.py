@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
+from tests.fix_spark import INT, TEXT, Lake, Watched, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -18,13 +18,14 @@ UUIDS = ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]  # as PostgreSQL's connector ha
 
 
 @iceberg_and_long_delta
+@pytest.mark.parametrize("held", [5000, 0], ids=["by the driver", "by the executors"])
 @pytest.mark.parametrize("delete_mode", ["hard", pytest.param("soft", marks=pytest.mark.long)])
-def test_a_thousand_changes_of_a_key_and_chains_of_deletes_leave_what_came_last(lake: Lake, delete_mode: str) -> None:
+def test_a_thousand_changes_of_a_key_and_chains_of_deletes_leave_what_came_last(lake: Lake, delete_mode: str, held: int) -> None:
     def of(op: str, key: int, number: int | None) -> tuple[bytes | None, bytes | None]:
         return event(op, key, {"n": number}, {"n": INT})
 
     topic = lake.topic("t")
-    task = lake.start(lake.config(topic, tables_delete__mode=delete_mode))
+    task = lake.start(lake.config(topic, tables_delete__mode=delete_mode), held_records=held)
     lake.produce(topic, [of("c", 5, 0), of("c", 6, 0)])
     lake.drain(task)
     tombstone = [(of("d", 3, None)[0], None)]
@@ -37,6 +38,30 @@ def test_a_thousand_changes_of_a_key_and_chains_of_deletes_leave_what_came_last(
     left = {1: (999, False), 2: (3, False), 6: (2, False), 7: (0, False)}
     marked = {} if delete_mode == "hard" else {3: (rows[3][0], True), 5: (0, True)}
     assert rows == left | marked
+
+
+@pytest.mark.parametrize("held", [5000, 0], ids=["by the driver", "by the executors"])
+@pytest.mark.parametrize("lake", ["iceberg", "delta"], indirect=True)
+def test_the_first_batch_of_a_new_table_is_inserted_and_holds_what_came_last_of_each_key(lake: Lake, held: int) -> None:
+    def of(op: str, key: int, number: int | None) -> tuple[bytes | None, bytes | None]:
+        return event(op, key, {"n": number}, {"n": INT})
+
+    merges: list[str] = []
+
+    def before(statement: str) -> None:
+        merges.extend([statement] if statement.startswith("MERGE") else [])
+
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic), make_tables=Watched(before), held_records=held)
+    lake.produce(topic, [of("r", 1, 1), of("r", 2, 1), of("u", 1, 2), of("r", 3, 1), of("d", 3, 1), of("d", 4, 1)])
+    lake.drain(task)
+    assert {row["id"]: row["n"] for row in lake.rows("t")} == {1: 2, 2: 1}
+    assert merges == []
+    assert task.poll_interval_seconds < 1, "more may come soon, and nothing keeps it waiting"
+    lake.produce(topic, [of("u", 2, 3), of("c", 3, 5)])
+    lake.drain(task)
+    assert {row["id"]: row["n"] for row in lake.rows("t")} == {1: 2, 2: 3, 3: 5}
+    assert len(merges) == 1
 
 
 def of_arrays(items: str, **more: Any) -> dict[str, Any]:
