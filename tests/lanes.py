@@ -47,6 +47,8 @@ _TESTS_FAILED, _NO_TESTS = 1, 5
 _COLLECTED_SECONDS = 60.0
 #: Before what waits for nothing: it uses the time in which the other lanes wait.
 _LATER = ("nice", "-n", "5")
+#: Before what waits more than it works: the lane of Spark, which works all the time, would end minutes after the others.
+_WAITING = ("nice", "-n", "2")
 #: Where it is set, each of some thousand processes would compile every module again: 0.3 s of CPU each.
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
@@ -195,7 +197,8 @@ def _start(name: str, suites: list[str], options: list[str], folder: Path) -> La
     output = folder / f"{name}.log"
     # pytest keeps the folders of three runs, and removes those of others that are still running; short, since sockets' paths are limited
     basetemp = f"--basetemp={folder / ''.join(word[:2] for word in name.split())}"
-    command = [*(_LATER if name == "unit" else []), *_pytest(name), "--cache-clear", basetemp, "--durations=15", *options, *suites]
+    after = () if name.startswith("spark") else _LATER if name == "unit" else _WAITING
+    command = [*after, *_pytest(name), "--cache-clear", basetemp, "--durations=15", *options, *suites]
     print(f"lane {name}: {len(suites)} files", flush=True)
     with output.open("wb") as file:
         environment = {**os.environ, MEASURED: str(folder / f"{name}.json")}

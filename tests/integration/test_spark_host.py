@@ -19,6 +19,7 @@ running.stop()
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="a host name of its own needs root and unshare")
 def test_a_host_that_does_not_know_its_own_name_can_run_spark() -> None:
     """As in the build of an image, and in pods on their node's network."""
