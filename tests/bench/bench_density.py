@@ -29,8 +29,9 @@ from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
 from tests.reference import REFERENCE, JavaWorker
 
-#: How long all may take, and what is waited before the idle worker is looked at.
-_START_SECONDS, _SETTLE_SECONDS, _IDLE_SECONDS = 900, 100, 30
+#: How long all may take, and what is waited before the idle worker is looked at: clients are let go 90 s after the last commit of offsets,
+#: which follows the first record within a minute.
+_START_SECONDS, _SETTLE_SECONDS, _IDLE_SECONDS = 900, 180, 30
 
 
 def pss_mb(pid: int) -> float:
