@@ -70,6 +70,9 @@ class Context:
     def reject(self, records: Sequence[BadRecord]) -> None:
         self.rejected += records
 
+    def close(self) -> None:
+        self._client.close()
+
 
 #: In the first statement of a commit that appends rows.
 FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
@@ -277,6 +280,7 @@ class Lake:
     def close(self) -> None:
         for task in self.tasks:
             task.close()
+        self.context.close()
 
 
 class DeltaLake(Lake):

@@ -237,6 +237,7 @@ def lakehouse(topic: str, place: Path) -> dict[str, str]:
         "lakehouse.tables.auto-create-enabled": "true",
         "lakehouse.control.commit.interval-ms": "500",
         "lakehouse.spark.conf.spark.driver.memory": "1g",
+        "lakehouse.spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
 
 

@@ -54,7 +54,7 @@ def await_equal(connection: psycopg.Connection, warehouse: Path, seconds: float 
         other = [row for row in wanted if row not in found][:5]
         return f"the lakehouse has {len(found)} rows of {len(wanted)}; without their like: {other}"
 
-    eventually(lambda: lake_rows(warehouse) == source_rows(connection), difference, seconds, pause=0.3)
+    eventually(lambda: lake_rows(warehouse) == source_rows(connection), difference, seconds, pause=1)
 
 
 @pytest.fixture
@@ -80,6 +80,7 @@ def pipeline(worker: Worker, postgres: PostgresAddress, database: str, tag: str,
                 "lakehouse.catalog.warehouse": str(warehouse),
                 "lakehouse.tables.auto-create-enabled": "true",
                 "lakehouse.control.commit.interval-ms": "1000",
+                "lakehouse.spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             },
         )
         yield connection
