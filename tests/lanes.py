@@ -209,7 +209,7 @@ def _start_checks(folder: Path) -> Lane:
     output = folder / "check.log"
     bin_ = Path(sys.executable).parent
     script = " && ".join(f"echo '$ {' '.join(command)}' && '{bin_ / command[0]}' {' '.join(command[1:])}" for command in CHECKS)
-    script += "; code=$?; times; exit $code"
+    script += "; code=$?; echo 'CPU of this shell, and of the checks (user, system):'; times; exit $code"
     print("lane check: ruff, mypy, import-linter, words", flush=True)
     with output.open("wb") as file:
         command = [*_LATER, "sh", "-c", script]

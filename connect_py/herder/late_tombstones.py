@@ -59,8 +59,9 @@ class LateTombstones:
             return
         if task is None:  # its readers show no state of the tasks either
             self._connectors.say_again(connector)
-        for number in snapshot.tasks(connector) if task is None else {task} & {*snapshot.tasks(connector)}:
-            self._tasks.say_again((connector, number))
+        for number in snapshot.tasks(connector):
+            if task in (None, number):
+                self._tasks.say_again((connector, number))
 
 
 def _named(connector: str, task: int | None) -> str:

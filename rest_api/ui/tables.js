@@ -3,7 +3,7 @@ import { html, useState } from './vendor/htm-preact.js';
 import { Dialog } from './parts.js';
 import { whole } from './words.js';
 
-/** Of so many tables all are drawn; of more one searches. */
+/** The most tables that are all drawn; of more one searches. */
 const MOST_DRAWN = 500;
 
 /** The properties by which a source names its tables; a connector with none of them has nothing to tick. */

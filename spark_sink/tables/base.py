@@ -10,6 +10,7 @@ keeps what one task knows of its tables and makes it give way or go back.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -267,6 +268,18 @@ def columns_sql(columns: Mapping[str, str], required: Collection[str], comments:
 def properties_sql(properties: Mapping[str, str]) -> str:
     """Return a table's properties as TBLPROPERTIES has them, with parentheses."""
     return f"({', '.join(f'{literal(key)} = {literal(value)}' for key, value in properties.items())})"
+
+
+@contextlib.contextmanager
+def having_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Have settings in a session for a statement; they are removed, so that no other table's statement has them."""
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
 
 
 def insert_nothing_sql(table: str) -> str:

@@ -16,7 +16,7 @@ import contextlib
 import datetime
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from spark_sink.tables.base import (
     Writer,
     columns_sql,
     evolution_sql,
+    having_settings,
     insert_nothing_sql,
     properties_sql,
     state_of,
@@ -58,6 +59,7 @@ _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
+_LARGEST_FILE = "spark.databricks.delta.optimize.maxFileSize"
 
 #: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins. Deletes are noted next to the data files.
 _NEW_TABLE = {"delta.enableDeletionVectors": "true"}
@@ -201,17 +203,9 @@ class DeltaTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        with self._read_as_it_is() if shape.is_local else contextlib.nullcontext():
+        # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
+        with having_settings(self._spark, {_MATERIALIZE: "none"} if shape.is_local else {}):
             self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
-
-    @contextlib.contextmanager
-    def _read_as_it_is(self) -> Iterator[None]:
-        """Let a MERGE read its source twice, which Delta else puts aside first, since it might not be the same the second time."""
-        self._spark.conf.set(_MATERIALIZE, "none")
-        try:
-            yield
-        finally:
-            self._spark.conf.unset(_MATERIALIZE)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         columns = list(shape.types)
@@ -235,12 +229,8 @@ class DeltaTables:
 
     def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
         self._keep(name, self._known[name])
-        key = "spark.databricks.delta.optimize.maxFileSize"
-        self._spark.conf.set(key, str(policy.target_file_size))
-        try:
+        with having_settings(self._spark, {_LARGEST_FILE: str(policy.target_file_size)}):
             self._spark.sql(f"OPTIMIZE {self._quoted(name)}").collect()
-        finally:
-            self._spark.conf.unset(key)
         self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
@@ -292,7 +282,7 @@ class DeltaTables:
         after = Applied(watermark, before.sequence + 1, before.generation + raise_generation, self._ledger.writer.epoch)
         commit_id = str(uuid.uuid4())
         try:
-            with self._identity(after, commit_id):
+            with having_settings(self._spark, self._identity(after, commit_id)):
                 answer = self._spark.sql(statement(self._quoted(name))).collect()
             is_counted = any("num_affected_rows" in row for row in answer)
             ours = (known.version + 1, datetime.datetime.now(datetime.UTC)) if is_counted else self._commit_of(name, commit_id)
@@ -332,20 +322,15 @@ class DeltaTables:
             values[SNAPSHOTS_BEGUN + self._connector] = applied.watermark.snapshots_json()
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(values)}")
 
-    @contextlib.contextmanager
-    def _identity(self, applied: Applied, commit_id: str) -> Iterator[None]:
-        """Mark the next commit of this session as the connector's; the settings are removed so that no other table's commit has them."""
+    def _identity(self, applied: Applied, commit_id: str) -> dict[str, str]:
+        """Return the settings that mark a commit as the connector's."""
         writer = self._ledger.writer
         more = {"kafka.connect.commit-id": commit_id, "kafka.connect.task-id": f"{writer.connector}-{writer.task}"}
-        conf = self._spark.conf
-        conf.set(_APP_ID, f"lh:{writer.connector}")
-        conf.set(_VERSION, str(applied.sequence))
-        conf.set(_METADATA, metadata_json(writer.connector, applied, more))
-        try:
-            yield
-        finally:
-            for key in (_APP_ID, _VERSION, _METADATA):
-                conf.unset(key)
+        return {
+            _APP_ID: f"lh:{writer.connector}",
+            _VERSION: str(applied.sequence),
+            _METADATA: metadata_json(writer.connector, applied, more),
+        }
 
     def _quoted(self, name: TableName) -> str:
         if self._root is not None:

@@ -15,7 +15,7 @@ import contextlib
 import datetime
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from spark_sink.tables.base import (
     Writer,
     columns_sql,
     evolution_sql,
+    having_settings,
     insert_nothing_sql,
     properties_sql,
     state_of,
@@ -293,7 +294,7 @@ class IcebergTables:
             # of a table without rows the branch begins with whatever is there by now, which another task may have written
             if known.head is None and (written := self._moved(name, None)) is not None:
                 raise written
-            with self._identity(watermark, generation):
+            with having_settings(self._spark, self._identity(watermark, generation)):
                 for statement in statements(f"{self._quoted(name)}.{quote('branch_' + branch)}"):
                     self._spark.sql(statement)
             try:
@@ -349,9 +350,8 @@ class IcebergTables:
     def _drop(self, name: TableName, branch: str) -> None:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} DROP BRANCH IF EXISTS {quote(branch)}")
 
-    @contextlib.contextmanager
-    def _identity(self, watermark: Watermark, generation: int) -> Iterator[None]:
-        """Give the next commit of this session the watermark, by settings that are removed so that no other table's commit has them."""
+    def _identity(self, watermark: Watermark, generation: int) -> dict[str, str]:
+        """Return the settings that give a commit the watermark."""
         writer = self._ledger.writer
         identity = {
             self._offsets_key: watermark.to_json(),
@@ -362,13 +362,7 @@ class IcebergTables:
         }
         if watermark.snapshots:
             identity[SNAPSHOTS_BEGUN + self._connector] = watermark.snapshots_json()
-        for key, value in identity.items():
-            self._spark.conf.set(_SNAPSHOT_PROPERTY + key, value)
-        try:
-            yield
-        finally:
-            for key in identity:
-                self._spark.conf.unset(_SNAPSHOT_PROPERTY + key)
+        return {_SNAPSHOT_PROPERTY + key: value for key, value in identity.items()}
 
     def _quoted(self, name: TableName) -> str:
         return ".".join(quote(part) for part in (self._catalog, *name.parts))

@@ -50,8 +50,7 @@ def key_bounds(events: DataFrame, shape: Shape, count: int) -> tuple[str, ...]:
     if not keys:
         return ()
     if count <= LISTED:
-        rows = events.selectExpr(*key_texts(shape)).collect()
-        return tuple(filter(None, (_listed(key, shape.types[key], {row[key] for row in rows}) for key in keys)))
+        return bounds_of_texts(events.selectExpr(*key_texts(shape)).collect(), shape)
     ends = [f"CAST({end}({quote(key)}) AS STRING) {quote(f'{end}:{key}')}" for key in keys for end in ("min", "max")]
     [row] = events.selectExpr(*ends).collect()
     return tuple(filter(None, (_between(key, shape.types[key], (row[f"min:{key}"], row[f"max:{key}"])) for key in keys)))

@@ -97,6 +97,13 @@ def visible(place: Path, wanted: argparse.Namespace) -> dict[int, float]:
     return seen
 
 
+def destination(format_: str, place: Path) -> dict[str, str]:
+    """A sink's properties of a table format, for tables below a folder."""
+    if format_ == "delta":
+        return {"lakehouse.format": "delta", "lakehouse.delta.root": str(place)}
+    return {"lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": str(place)}
+
+
 def main() -> None:
     wanted = arguments()
     with contextlib.ExitStack() as stack:
@@ -116,17 +123,12 @@ def main() -> None:
             included = ",".join(f"public.t{number}" for number in range(wanted.tables))
             worker.create("source", postgres_source(postgres, "postgres", TAG, table_include_list=included))
             place = folder / "lake"
-            destination = (
-                {"lakehouse.format": "delta", "lakehouse.delta.root": str(place)}
-                if wanted.format == "delta"
-                else {"lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": str(place)}
-            )
             worker.create(
                 "sink",
                 {
                     "connector.class": "SparkLakehouseSink",
                     "topics": ",".join(f"pg_{TAG}.public.t{number}" for number in range(wanted.tables)),
-                    **destination,
+                    **destination(wanted.format, place),
                     "lakehouse.tables.auto-create-enabled": "true",
                     "lakehouse.tables.write-mode": "upsert",
                     "lakehouse.control.commit.interval-ms": "0",

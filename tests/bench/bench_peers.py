@@ -52,7 +52,7 @@ from connect_py.app.services.process import Service, cpu_seconds, process_tree
 from connect_py.app.services.worker import Worker
 from spark_sink.spark.jars import cached, resolve
 from tests.bench.bench_density import pss_mb, total
-from tests.bench.bench_freshness import ROWS, change, new_files_of_delta, new_files_of_iceberg
+from tests.bench.bench_freshness import ROWS, change, destination, new_files_of_delta, new_files_of_iceberg
 from tests.bench.bench_sink_events import event, heads, produce
 from tests.bench.bench_sink_python import events
 from tests.fix_postgres import postgres_source
@@ -191,12 +191,6 @@ class Meter:
         self._end.set()
         self._thread.join()
         return seconds, used, self._peak
-
-
-def destination(format_: str, place: Path) -> dict[str, str]:
-    if format_ == "delta":
-        return {"lakehouse.format": "delta", "lakehouse.delta.root": str(place)}
-    return {"lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": str(place)}
 
 
 def pairs(given: list[str]) -> dict[str, str]:

@@ -77,7 +77,7 @@ def test_six_documents_become_seven_and_thirteen_records_and_stay_six_documents(
         wait_until(lambda: kafka.count(records) >= 21, 60, "the other chunks")
         wait_until(lambda: not _is_running(worker, tag), 60, "the end")
 
-        # the snapshot is stopped behind the chunk that is under way
+        # the snapshot is stopped after the chunk that is under way
         _order(orders, {"execute-snapshot": data, "stop-snapshot": data})
         wait_until(lambda: kafka.count(records) >= 23 and not _is_running(worker, tag), 60, "the stop")
         db["items"].delete_one({"_id": 6})

@@ -82,6 +82,16 @@ def test_a_connector_is_made_with_the_tables_that_were_ticked(
 
 
 @pytest.mark.presses("edit-configuration", "choose-tables", "capture-table", "tick-tables", "use-tables", "leave-tables", "save-changes")
+def choose_tables(keys: Keys, tab: Any) -> None:
+    """Open the list of tables of the connector that is shown."""
+    keys.to("Edit configuration")
+    keys.press("Enter")
+    tab.locator('[id="p-tasks.max"]').wait_for()
+    keys.to("Choose tables")
+    keys.press("Enter")
+    tab.get_by_text("2 of 5 tables are ticked").wait_for()
+
+
 def test_the_tables_of_a_connector_are_changed_by_the_keyboard_alone(
     page: Page, worker: Worker, postgres: Any, shop: str, tag: str
 ) -> None:
@@ -90,12 +100,7 @@ def test_the_tables_of_a_connector_are_changed_by_the_keyboard_alone(
     try:
         page.open(f"#/connector/{tag}/config")
         keys, tab = Keys(page), page.tab
-        keys.to("Edit configuration")
-        keys.press("Enter")
-        tab.locator('[id="p-tasks.max"]').wait_for()
-        keys.to("Choose tables")
-        keys.press("Enter")
-        tab.get_by_text("2 of 5 tables are ticked").wait_for()
+        choose_tables(keys, tab)
         keys.press("Escape")
         tab.get_by_role("dialog").wait_for(state="detached")
         eventually(lambda: keys.focused["name"].startswith("Choose tables"), "focus where it was", SECONDS)
@@ -119,12 +124,7 @@ def test_the_tables_of_a_connector_are_changed_by_the_keyboard_alone(
         stored = worker.request("GET", f"/connectors/{tag}/config")
         assert (stored["table.include.list"], stored.get("table.exclude.list")) == (r"public\.orders_2026,public\.price\x2Clist", None)
         worker.wait_for(tag, "RUNNING")
-        keys.to("Edit configuration")
-        keys.press("Enter")
-        tab.locator('[id="p-tasks.max"]').wait_for()
-        keys.to("Choose tables")
-        keys.press("Enter")
-        tab.get_by_text("2 of 5 tables are ticked").wait_for()
+        choose_tables(keys, tab)
         keys.to("Tick all shown")
         keys.press("Space")
         tab.get_by_text("5 of 5 tables are ticked").wait_for()

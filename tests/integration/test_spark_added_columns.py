@@ -106,7 +106,7 @@ def test_a_table_gains_a_column_of_every_type(lake: Lake, mode: str, alone: int)
     """All types in the long tests; in each other run some, besides those that need a newer table.
 
     Args:
-        alone: so many types come by a batch of their own, the others by one.
+        alone: how many types come by a batch of their own; the others come by one.
     """
     [seed] = seeds(1)
     print(f"seed {seed}")
