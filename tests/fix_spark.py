@@ -21,8 +21,10 @@ from connect_py.api.task import BadRecord
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import WorkerConversion
 from spark_sink.config.sink_config import SinkConfig, parse
+from spark_sink.routing import TableName
 from spark_sink.spark.session import open_session
 from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.branches import Branches, StatementBranches, open_branches
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
 
@@ -74,27 +76,41 @@ class Context:
         self._client.close()
 
 
-#: In the first statement of a commit that appends rows.
+#: In the first step of a commit that appends rows.
 FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
+
+#: The step of a commit to an Iceberg table that makes its rows visible.
+PUBLISH = "PUBLISH BRANCH"
 
 
 class Watched:
-    """Opens a task's tables (`make_tables`) over a session whose statements a test sees.
+    """Opens a task's tables (`make_tables`) over a session whose statements a test sees, and the steps of Iceberg's branches.
 
     Attributes:
         tables: those that were opened last.
-        before: called with each statement before it is sent; for the reading of a table with ``TABLE name``.
+        before: called with each statement before it is sent; for the reading of a table with ``TABLE name``, for branches with
+            ``CREATE BRANCH of name``, ``PUBLISH BRANCH of name`` and so on.
         after: the same after it was carried out.
+        by_statements: whether branches are used by statements, as over Spark Connect.
     """
 
-    def __init__(self, before: Callable[[str], None] = lambda _: None, after: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        before: Callable[[str], None] = lambda _: None,
+        after: Callable[[str], None] = lambda _: None,
+        *,
+        by_statements: bool = False,
+    ) -> None:
+        self.by_statements = by_statements
         self.tables: Any = None
         self.before = before
         self.after = after
 
     def __call__(self, spark: Any, config: SinkConfig, writer: Writer) -> Tables:
         session: Any = _WatchedSession(spark, self)
-        self.tables = open_tables(session, config, writer)
+        way = StatementBranches if self.by_statements else open_branches
+        branches: Any = _WatchedBranches(way(session, config["catalog"]), self)
+        self.tables = open_tables(session, config, writer, branches)
         return self.tables
 
     def once(self, part: str, do: Callable[[], object]) -> None:
@@ -125,6 +141,24 @@ class _WatchedSession:
         found = self._spark.sql(text)
         self._watched.after(text)
         return found
+
+
+class _WatchedBranches:
+    def __init__(self, branches: Branches, watched: Watched) -> None:
+        self._branches = branches
+        self._watched = watched
+
+    def __getattr__(self, name: str) -> Any:
+        step = getattr(self._branches, name)
+
+        def watched(table: TableName, *more: Any) -> Any:
+            text = f"{name.upper()} BRANCH of {table}"
+            self._watched.before(text)
+            found = step(table, *more)
+            self._watched.after(text)
+            return found
+
+        return watched
 
 
 class Lake:

@@ -37,6 +37,7 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
+from spark_sink.tables.branches import Branches, quoted
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
 from spark_sink.types.columns import literal, quote
@@ -91,8 +92,10 @@ class IcebergTables:
         catalog: str,
         writer: Writer,
         new_table_properties: Mapping[str, str],
+        branches: Branches,
         branch_of: Callable[[TableName], str | None] = lambda _: None,
     ) -> None:
+        self._branches = branches
         self._branch_of = branch_of
         self._spark = spark
         self._catalog = catalog
@@ -102,7 +105,7 @@ class IcebergTables:
         self._offsets_key = f"kafka.connect.offsets.{writer.connector}"
         self._generation_key = f"kafka.connect.generation.{writer.connector}"
         self._snapshot_key = f"kafka.connect.snapshot.{writer.connector}"
-        self._branches = _BRANCH + uuid.uuid5(uuid.NAMESPACE_URL, writer.connector).hex[:8] + "_"
+        self._waiting = _BRANCH + uuid.uuid5(uuid.NAMESPACE_URL, writer.connector).hex[:8] + "_"
         self._known: dict[TableName, _Known] = {}
         self._activity: dict[TableName, Activity] = {}
         self._past: dict[TableName, Sequence[PastCommit]] = {}
@@ -119,23 +122,21 @@ class IcebergTables:
                 self._ledger.missing(name)
                 return None
             raise
-        refs = self._refs(name)
+        head = self._head(name)
         known = self._known.get(name)
-        if known is None or known.head != refs.get(self._head_of(name)):
+        if known is None or known.head != head:
             first = known is None
-            known = self._read(name, refs.get(self._head_of(name)))
+            known = self._read(name, head)
             if claim:
                 self._ledger.claim(known.stored.epoch)
             self._ledger.found(name, known.stored.watermark, known.stored.epoch)
             self._known[name] = known
             if first:
-                self._mend(name, known, refs)
+                self._mend(name, known)
         return state_of(fields, known.stored.watermark)
 
-    def _refs(self, name: TableName) -> dict[str, int]:
-        return {
-            row["name"]: row["snapshot_id"] for row in self._spark.sql(f"SELECT name, snapshot_id FROM {self._quoted(name)}.refs").collect()
-        }
+    def _head(self, name: TableName) -> int | None:
+        return self._branches.head(name, self._head_of(name))
 
     def _read(self, name: TableName, head: int | None) -> _Known:
         table = self._quoted(name)
@@ -151,13 +152,13 @@ class IcebergTables:
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
         return _Known(head, newest_stored(head, by_id, properties, self._connector))
 
-    def _mend(self, name: TableName, known: _Known, refs: Mapping[str, int]) -> None:
+    def _mend(self, name: TableName, known: _Known) -> None:
         """Repair a table after a kill: copy the snapshots' watermark into the property, then drop branches that wait for nothing."""
         if not known.stored.in_property and known.stored.watermark.offsets:
             self._keep(name, known)
-        for branch in refs:
-            if branch.startswith(self._branches):
-                self._drop(name, branch)
+        for branch in self._branches.names(name):
+            if branch.startswith(self._waiting):
+                self._branches.drop(name, branch)
 
     def past_commits(self, name: TableName) -> Sequence[PastCommit]:
         return self._past.get(name, ())
@@ -218,8 +219,7 @@ class IcebergTables:
         self._commit(name, lambda table: [insert_nothing_sql(table)], watermark, raise_generation=True)
 
     def rows(self, name: TableName) -> DataFrame:
-        branch = self._head_of(name)
-        version = f" VERSION AS OF {literal(branch)}" if branch in self._refs(name) else ""
+        version = "" if self._head(name) is None else f" VERSION AS OF {literal(self._head_of(name))}"
         return self._spark.sql(f"SELECT * FROM {self._quoted(name)}{version}")
 
     def _head_of(self, name: TableName) -> str:
@@ -258,7 +258,7 @@ class IcebergTables:
         # The newest snapshot's summary has the sums of all.
         if (known := self._known.get(name)) is None:
             return None
-        head = self._refs(name).get(self._head_of(name))  # maintenance moves it without a batch
+        head = self._head(name)  # maintenance moves it without a batch
         names = ", ".join(map(literal, SUMMARY_KEYS))
         summary = f"IF(snapshot_id = {-1 if head is None else head}, summary, map_filter(summary, (k, v) -> k IN ({names}))) summary"
         rows = self._spark.sql(f"SELECT snapshot_id, parent_id, {summary} FROM {self._quoted(name)}.snapshots").collect()
@@ -287,9 +287,9 @@ class IcebergTables:
     ) -> None:
         known = self._known[name]
         generation = known.stored.generation + raise_generation
-        branch = self._branches + uuid.uuid4().hex[:12]
-        version = "" if known.head is None else f" AS OF VERSION {known.head}"
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} CREATE BRANCH {quote(branch)}{version}")
+        branch = self._waiting + uuid.uuid4().hex[:12]
+        after = Stored(watermark, generation, known.head, in_property=True, epoch=self._ledger.writer.epoch)
+        self._branches.create(name, branch, known.head)
         try:
             # of a table without rows the branch begins with whatever is there by now, which another task may have written
             if known.head is None and (written := self._moved(name, None)) is not None:
@@ -297,58 +297,36 @@ class IcebergTables:
             with having_settings(self._spark, self._identity(watermark, generation)):
                 for statement in statements(f"{self._quoted(name)}.{quote('branch_' + branch)}"):
                     self._spark.sql(statement)
-            try:
-                head = self._publish(name, branch)
-            except Exception as error:
-                if (published := self._published(name, branch)) is None:
-                    raise
-                _log.warning("The catalog's answer to a commit of table %s was lost; the commit is there: %s", name, error)
-                head = published
+            head = self._branches.publish(name, self._head_of(name), branch, lambda head: self._kept(_Known(head, after)))
         except BaseException as error:
             del self._known[name]
             moved: ConnectError | None = None
             with contextlib.suppress(Exception):  # what failed is the error to show; the next load drops the branch
                 moved = self._moved(name, known.head)
-                self._drop(name, branch)
+                self._branches.drop(name, branch)
             if moved is not None and isinstance(error, Exception):
                 raise moved from error
             raise
-        self._known[name] = _Known(head, Stored(watermark, generation, head, in_property=True, epoch=self._ledger.writer.epoch))
+        now = self._known[name] = _Known(head, replace(after, snapshot=head))
         self._ledger.reached(name, watermark)
-        self._keep(name, self._known[name])
-        self._drop(name, branch)
-
-    def _publish(self, name: TableName, branch: str) -> int:
-        """Make the branch's rows the table's, and return the new head."""
-        table = ".".join(quote(part) for part in name.parts)
-        moved = self._spark.sql(
-            f"CALL {quote(self._catalog)}.system.fast_forward(table => {literal(table)}, branch => {literal(self._head_of(name))}, "
-            f"to => {literal(branch)})"
-        )
-        return int(moved.collect()[0]["updated_ref"])
-
-    def _published(self, name: TableName, branch: str) -> int | None:
-        """Return the table's head if it is the branch's although publishing failed; None when it is not, or cannot be read."""
-        with contextlib.suppress(Exception):  # what failed is the error to show
-            refs = self._refs(name)
-            return refs.get(branch) if refs.get(branch) == refs.get(self._head_of(name)) else None
-        return None
+        self._branches.finish(name, branch, self._kept(now))
 
     def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
         """Return the error if the table is no longer at `head`: the task ends when a younger one of its connector changed it."""
-        now = self._refs(name).get(self._head_of(name))
+        now = self._head(name)
         return None if now == head else self._ledger.changed_by(name, self._read(name, now).stored.epoch)
 
     def _keep(self, name: TableName, known: _Known) -> None:
+        """Copy a watermark into properties, which nobody expires."""
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(self._kept(known))}")
+
+    def _kept(self, known: _Known) -> dict[str, str]:
         values = {self._offsets_key: known.stored.watermark.to_json(), self._generation_key: str(known.stored.generation)}
         if known.stored.watermark.snapshots:
             values[SNAPSHOTS_BEGUN + self._connector] = known.stored.watermark.snapshots_json()
         if known.head is not None:
             values[self._snapshot_key] = str(known.head)
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(values)}")
-
-    def _drop(self, name: TableName, branch: str) -> None:
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} DROP BRANCH IF EXISTS {quote(branch)}")
+        return values
 
     def _identity(self, watermark: Watermark, generation: int) -> dict[str, str]:
         """Return the settings that give a commit the watermark."""
@@ -365,7 +343,7 @@ class IcebergTables:
         return {_SNAPSHOT_PROPERTY + key: value for key, value in identity.items()}
 
     def _quoted(self, name: TableName) -> str:
-        return ".".join(quote(part) for part in (self._catalog, *name.parts))
+        return quoted(self._catalog, name)
 
 
 def _has_variant(types: Mapping[tuple[str, ...], str] | Mapping[str, str], *, within: bool = False) -> bool:

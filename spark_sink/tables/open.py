@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.branches import Branches, open_branches
 from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.iceberg import IcebergTables
 
@@ -13,10 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer) -> Tables:
-    """Return the tables of the configuration's catalog."""
+def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer, branches: Branches | None = None) -> Tables:
+    """Return the tables of the configuration's catalog.
+
+    Args:
+        branches: how Iceberg's tables are published; None for the way that the session has.
+    """
     if config["format"] == "delta":
         return DeltaTables(spark, config["catalog"], config["delta.root"], writer, config.table_properties)
     return IcebergTables(
-        spark, config["catalog"], writer, config.table_properties, lambda name: config.of_table(str(name))["tables.default-commit-branch"]
+        spark,
+        config["catalog"],
+        writer,
+        config.table_properties,
+        branches or open_branches(spark, config["catalog"]),
+        lambda name: config.of_table(str(name))["tables.default-commit-branch"],
     )

@@ -18,7 +18,7 @@ from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import FIRST_OF_COMMIT, INT, TEXT, Lake, Watched, event, iceberg_and_long_delta
+from tests.fix_spark import FIRST_OF_COMMIT, INT, PUBLISH, TEXT, Lake, Watched, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -62,7 +62,7 @@ def test_a_kill_between_the_commit_and_the_property_is_mended_at_the_next_start(
         if "SET TBLPROPERTIES" in text and "kafka.connect.offsets" in text:
             killed()
 
-    task = lake.start(config, make_tables=Watched(before))
+    task = lake.start(config, make_tables=Watched(before, by_statements=True))
     lake.produce(topic, notes("a"))
     with pytest.raises(RetriableError, match="killed"):
         task.step()
@@ -95,7 +95,7 @@ def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_do
         younger.append(lake.start(config))
         lake.drain(younger[0])
 
-    watched.once("system.fast_forward", late)
+    watched.once(PUBLISH, late)
     with pytest.raises(FatalTaskError, match="younger task of connector lake"):
         zombie.step()
     assert found(lake) == ["a", "b"]
@@ -209,7 +209,7 @@ def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_o
     task = lake.start(lake.config(topic), make_tables=watched)
     lake.produce(topic, notes("a"))
     lake.drain(task)
-    watched.once("system.fast_forward", lambda: task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')"))
+    watched.once(PUBLISH, lambda: task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')"))
     lake.produce(topic, notes("b"))
     with pytest.raises(RetriableError, match="changed by others"):
         task.step()
