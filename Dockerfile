@@ -70,7 +70,7 @@ RUN mkdir -p /usr/share/man/man1 \
  && install -d -g 0 -m 2775 /warehouse
 RUN /opt/connect/venv/bin/pip install --no-cache-dir --constraint /opt/connect/constraints.txt \
     "$(echo /opt/connect/wheels/*.whl)[spark-connect,verify]"
-RUN python -c "from spark_sink.spark.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
+RUN python -c "from spark_sink.spark.jars import SINK_JARS, cached, local_files, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink')); local_files()" \
  && rm -rf "$CONNECT_PY_CACHE/ivy" \
  && chmod -R g=u "$CONNECT_PY_CACHE" \
  && python /opt/connect/sbom.py > /opt/connect/sbom.cdx.json

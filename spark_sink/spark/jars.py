@@ -48,6 +48,10 @@ SHA256 = {
     "org.apache.commons:commons-pool2:2.12.1": "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
 }
 
+#: `LocalFiles.java`, compiled by `tests/local_files.py`, and its class.
+LOCAL_FILES = Path(__file__).with_name("local-files.jar")
+LOCAL_FILES_CLASS = "io.github.connectpy.spark.LocalFiles"
+
 #: A cold download of the sink's libraries (70 MB) took 20 s; ten minutes are for slow lines.
 RESOLVE_TIMEOUT_SECONDS = 600.0
 
@@ -138,6 +142,24 @@ def resolve(
                 if not target.is_dir():  # else another process was faster, and its directory is as good
                     raise
     return sorted(target.glob("*.jar"))
+
+
+def local_files() -> Path:
+    """Return the path of a copy of `LOCAL_FILES` in the cache: an archive of classes (`spark_sink.spark.archive`) is of one path.
+
+    It is `LOCAL_FILES` itself where the cache cannot be written.
+    """
+    content = LOCAL_FILES.read_bytes()
+    target = cached([hashlib.sha256(content).hexdigest()], "local-files") / LOCAL_FILES.name
+    if not target.is_file():
+        fresh = target.with_name(f".{os.getpid()}.jar")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fresh.write_bytes(content)
+            fresh.replace(target)
+        except OSError:
+            return LOCAL_FILES
+    return target
 
 
 def verify(coordinates: Iterable[str], directory: Path) -> None:

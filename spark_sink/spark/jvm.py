@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_py.errors import FatalTaskError
-from spark_sink.spark import jars
+from spark_sink.spark import jars, local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +41,13 @@ _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
+
+#: Names that pyspark and the sink look up for every statement. py4j asks the JVM each time, which tries a class of that name in each
+#: package that pyspark imports, in some three hundred jars.
+_KEPT_NAMES = ("PythonUtils", "org.apache.spark.sql.functions", local.DATASET)
+
+#: Of Hadoop: the class that reads and writes local files.
+_LOCAL_FILES = "fs.file.impl"
 
 #: What pyspark gives to `spark-submit`.
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -163,12 +170,32 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     try:
         write_properties(file, all_settings)
         with _environment(variables):
-            return Jvm(SparkSession.builder.getOrCreate(), scratch)
+            session = SparkSession.builder.getOrCreate()
+        _keep_names(session)
+        if is_local:
+            _use_local_files(session)
+        return Jvm(session, scratch)
     except Exception as error:
         scratch.remove()
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
     finally:
         file.unlink(missing_ok=True)
+
+
+def _keep_names(session: SparkSession) -> None:
+    """Look up `_KEPT_NAMES` once."""
+    view = session.sparkContext._jvm
+    for name in _KEPT_NAMES:
+        setattr(view, name, getattr(view, name))
+
+
+def _use_local_files(session: SparkSession) -> None:
+    """Have local files written without a process for each, unless another way of writing them is configured."""
+    configuration = session.sparkContext._jsc.hadoopConfiguration()
+    if configuration.get(_LOCAL_FILES) is None:
+        configuration.set(_LOCAL_FILES, jars.LOCAL_FILES_CLASS)
+        # the one that Spark has used so far would be found again
+        getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.FileSystem").getLocal(configuration).close()
 
 
 @contextlib.contextmanager

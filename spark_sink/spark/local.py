@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: pyspark's frames are made of its objects.
+DATASET = "org.apache.spark.sql.classic.Dataset"
+
 
 def collect_locally(frame: DataFrame) -> DataFrame:
     """Return a frame's rows, read now, as a frame that the driver holds. Its columns are numbers, texts, flags and times."""
@@ -28,7 +31,7 @@ def evaluate(frame: DataFrame) -> DataFrame | None:
     if plan.nodeName() != "LocalRelation":
         return None
     session: Any = frame.sparkSession
-    return _of(session, session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan))
+    return _of(session, getattr(session._jvm, DATASET).ofRows(session._jsparkSession, plan))
 
 
 def _of(session: Any, frame: Any) -> DataFrame:

@@ -17,6 +17,7 @@ _CONTEXT_SQL = (
     "spark.sql.warehouse.dir",
     "spark.sql.catalogImplementation",
     "spark.sql.codegen.cache.maxEntries",
+    "spark.sql.ui.retainedExecutions",
 )
 
 #: Of both formats, always: a process may have tasks of both, and the context's extensions cannot be changed.
@@ -34,6 +35,14 @@ _ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _NAMES_OF_ADDRESSES = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url")
 _JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
+#: Of past work, what Spark keeps for people to look at.
+_FORGETFUL = {
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+
 
 def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the settings that all tasks of a process share.
@@ -42,7 +51,9 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
         kafka: the worker's settings of Kafka's client. Its addresses of tokens are the only ones from which the JVM may fetch them.
     """
     master = config["spark.master"]
-    libraries = config["spark.jars"] or [str(jar) for jar in jars.resolve(jars.SINK_JARS, jars.cached(jars.SINK_JARS, "spark-sink"))]
+    libraries = list(config["spark.jars"] or map(str, jars.resolve(jars.SINK_JARS, jars.cached(jars.SINK_JARS, "spark-sink"))))
+    if master.startswith("local"):
+        libraries.append(str(jars.local_files()))
     settings = {
         "spark.master": master,
         "spark.jars": ",".join(libraries),
@@ -52,6 +63,8 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
         # A merge into a Delta table takes a hundred classes of generated code, and Spark keeps a hundred of all: every batch would make
         # them again, and the JVM would compile them again.
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # What Spark keeps of past statements for a page that is off: a thousand plans each by default.
+        **({} if not master.startswith("local") else _FORGETFUL),
         # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
         "spark.scheduler.mode": "FAIR",
     }
@@ -77,6 +90,9 @@ def session_settings(config: SinkConfig) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # A list of keys is a reference of the generated code then, and no part of it: that of a batch is that of the one before.
+        "spark.sql.optimizer.inSetConversionThreshold": "1",
+        "spark.sql.optimizer.inSetSwitchThreshold": "0",
         # The last event of each key is found by one sort, not by two with a shuffle between them; most keys are there once.
         "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
     }
