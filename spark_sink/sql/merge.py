@@ -47,6 +47,7 @@ class Shape:
         unseen: by topic, the offset at which a snapshot of all rows began: rows that have not been written since are removed.
         bounds: conditions of a table `t` that hold for its rows with the keys of this batch (`spark_sink.write.bounds`).
         is_local: whether the driver holds the rows, so that a statement may read them more than once and always finds the same.
+        is_narrow: whether in addition few rows of the table can match, because all keys are listed in `bounds`.
     """
 
     keys: tuple[str, ...]
@@ -62,6 +63,7 @@ class Shape:
     unseen: Mapping[str, int] = field(default_factory=dict)
     bounds: tuple[str, ...] = ()
     is_local: bool = False
+    is_narrow: bool = False
 
 
 #: Columns of a version, by name: their types. The current one has an open end.

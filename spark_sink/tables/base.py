@@ -270,16 +270,24 @@ def properties_sql(properties: Mapping[str, str]) -> str:
     return f"({', '.join(f'{literal(key)} = {literal(value)}' for key, value in properties.items())})"
 
 
+#: Of a MERGE in which all rows of one side and few of the other take part: one task joins them, in the job that writes what it finds.
+NARROW = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+
+
 @contextlib.contextmanager
 def having_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Have settings in a session for a statement; they are removed, so that no other table's statement has them."""
+    """Have settings in a session for a statement; afterwards it has its own again, so that no other table's statement has them."""
+    before = {key: spark.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():
             spark.conf.set(key, value)
         yield
     finally:
-        for key in settings:
-            spark.conf.unset(key)
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 def insert_nothing_sql(table: str) -> str:

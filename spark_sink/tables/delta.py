@@ -25,6 +25,7 @@ from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.tables.base import (
+    NARROW,
     Extent,
     Ledger,
     TableState,
@@ -204,7 +205,8 @@ class DeltaTables:
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
-        with having_settings(self._spark, {_MATERIALIZE: "none"} if shape.is_local else {}):
+        settings = ({_MATERIALIZE: "none"} if shape.is_local else {}) | (NARROW if shape.is_narrow else {})
+        with having_settings(self._spark, settings):
             self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:

@@ -25,6 +25,7 @@ from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql
 from spark_sink.tables.base import (
+    NARROW,
     Extent,
     Ledger,
     TableState,
@@ -57,8 +58,9 @@ _NEW_TABLE = {
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
-    # A commit every few seconds leaves a metadata file each time.
+    # A commit every few seconds leaves a metadata file each time, and a manifest, which every MERGE opens; by default a hundred gather.
     "write.metadata.delete-after-commit.enabled": "true",
+    "commit.manifest.min-count-to-merge": "10",
 }
 
 
@@ -201,7 +203,9 @@ class IcebergTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, view, shape)], watermark)
+        source = f"(SELECT /*+ COALESCE(1) */ * FROM {view})" if shape.is_narrow else view
+        with having_settings(self._spark, NARROW if shape.is_narrow else {}):
+            self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, source, shape)], watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)

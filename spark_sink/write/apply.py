@@ -44,7 +44,7 @@ from spark_sink.sql.merge import (
 from spark_sink.sql.record_schema import Column, Form
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
-from spark_sink.write.bounds import bounded_keys, bounds_of_texts, key_bounds, key_texts
+from spark_sink.write.bounds import LISTED, bounded_keys, bounds_of_texts, key_bounds, key_texts
 from spark_sink.write.reconcile import follow_snapshots
 from spark_sink.write.table_batch import Step, TableBatch, Target
 
@@ -433,7 +433,8 @@ def hold_rows(batch: TableBatch, at: Target) -> TableBatch:
     """Have the driver hold what is written, where it can be made of the events without a job."""
     if batch.looks is None or (rows := evaluate(batch.rows)) is None:
         return batch
-    return replace(batch, rows=rows, shape=replace(batch.shape, is_local=True))
+    is_narrow = 0 < len(batch.shape.bounds) == len(batch.shape.keys) and len(batch.looks) <= LISTED
+    return replace(batch, rows=rows, shape=replace(batch.shape, is_local=True, is_narrow=is_narrow))
 
 
 # -- the whole -----------------------------------------------------------------------------------------------------------------------

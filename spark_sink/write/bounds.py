@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: A batch of so many events has its keys listed.
 LISTED = 200
 
+#: Values of these are a part of the code that Spark generates; those of others are references.
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+
 #: Types whose values have one text, which casts back to them, and an order that files' statistics keep.
 _ORDERED = re.compile(r"tinyint|smallint|int|bigint|date|decimal\(\d+,\d+\)|string")
 
@@ -82,6 +85,10 @@ def _ends(texts: Iterable[str | None], type_: str) -> Sequence[str | None]:
 def _listed(key: str, type_: str, texts: Iterable[str | None]) -> str | None:
     """An event whose key cannot be read makes the statement fail later; it has no text here."""
     known = sorted(text for text in texts if text is not None)
+    if len(known) == 1 and type_ in _WHOLE_NUMBERS:
+        # Spark makes a comparison of a list of one, whose number is a part of the generated code: each batch's would be compiled anew.
+        number = int(known[0])
+        known.append(str(number - 1 if number > 0 else number + 1))
     return f"t.{quote(key)} IN ({', '.join(_constants(known, type_))})" if _are_short(known) else None
 
 

@@ -46,6 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--format", choices=("iceberg", "delta"), default="iceberg")
     parser.add_argument("--memory", default="1g", help="heap of the sink's JVM")
+    parser.add_argument("--java-options", default="-Xshare:auto", help="of the sink's JVM; by default those that it has without any")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a property of the sink")
     return parser.parse_args()
 
@@ -112,7 +113,7 @@ def main() -> None:
         stack.callback(kafka.stop)
         postgres = PostgresServer(folder / "postgres")
         stack.callback(postgres.stop)
-        worker = Worker(folder / "worker", kafka.bootstrap)
+        worker = Worker(folder / "worker", kafka.bootstrap, env={"JDK_JAVA_OPTIONS": wanted.java_options})
         stack.callback(worker.stop)
         with postgres.connect("postgres") as connection:
             for number in range(wanted.tables):
@@ -148,6 +149,11 @@ def main() -> None:
             seen = visible(place, wanted)
         counted = [number for number in sent if number > last / 3]
         late = sorted(seen[number] - sent[number] for number in counted if number in seen)
+        parts = [
+            [seen[n] - sent[n] for n in counted[at : at + len(counted) // 4 + 1] if n in seen]
+            for at in range(0, len(counted), len(counted) // 4 + 1)
+        ]
+        print("p50 of each quarter of them: " + ", ".join(f"{statistics.median(part):.2f}" for part in parts) + " s")
         # a row that is changed again before its batch never shows its first value
         print(f"{len(counted)} changes, of which {len(counted) - len(late)} were overtaken by the next of their row")
         print(

@@ -23,6 +23,18 @@ def test_a_few_keys_are_listed_once_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("type_", "text", "listed"),
+    [
+        ("bigint", "7", "CAST('7' AS bigint), CAST('6' AS bigint)"),
+        ("tinyint", "-128", "CAST('-128' AS tinyint), CAST('-127' AS tinyint)"),
+        ("string", "7", "'7'"),
+    ],
+)
+def test_a_single_whole_number_has_a_neighbour_for_spark_not_to_make_it_a_part_of_its_code(type_: str, text: str, listed: str) -> None:
+    assert bounds_of_texts(looks(text), shape(type_)) == (f"t.`k` IN ({listed})",)
+
+
+@pytest.mark.parametrize(
     ("type_", "texts", "between"),
     [
         ("bigint", [str(number) for number in range(-5, 300)], "CAST('-5' AS bigint) AND CAST('299' AS bigint)"),
