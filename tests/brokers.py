@@ -6,18 +6,14 @@ broker goes.
 
 from __future__ import annotations
 
-import subprocess
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
-from connect_py.app.services.kafka import LOGGING, QUICK_START, kafka_jars
-from connect_py.app.services.process import Service, ServiceError, free_port, is_listening, wait_until
-from spark_sink.spark.jars import java
+from connect_py.app.services.kafka import LOGGING, archive_options, broker_java, format_storage, kafka_jars, new_id
+from connect_py.app.services.process import Service, free_port, is_listening, wait_until
 
 _PROPERTIES = """process.roles={roles}
 node.id={node}
@@ -57,28 +53,27 @@ class Brokers:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._java = [java(), "-Xmx384m", *QUICK_START, "-cp", f"{kafka_jars()}/*"]
+        jars = kafka_jars()
+        self._java = [*broker_java(jars, "384m"), *archive_options(jars)]
         self._ports = {node: free_port() for node in NODES}
         self._services: dict[int, Service] = {}
         self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
         controller = free_port()
         (folder / "log4j2.properties").write_text(LOGGING)
-        cluster = "K" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+        cluster = new_id()
         for node, port in self._ports.items():
             listeners = f"PLAINTEXT://127.0.0.1:{port}" + (f",CONTROLLER://127.0.0.1:{controller}" if node == 1 else "")
+            data = folder / f"data-{node}"
             text = _PROPERTIES.format(
                 roles="broker,controller" if node == 1 else "broker",
                 node=node,
                 controller=controller,
                 listeners=listeners,
                 port=port,
-                data=folder / f"data-{node}",
+                data=data,
             )
             self._file(node).write_text(text)
-            format_it = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._file(node))]
-            done = subprocess.run(format_it, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise ServiceError(f"Formatting a broker's storage failed: {(done.stderr or done.stdout)[-1500:]}")
+            format_storage(jars, self._file(node), data, cluster, node)
         for node in NODES:
             self.start(node, wait=False)
         for node in NODES:
