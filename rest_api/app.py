@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from connect_py.herder.base import Herder, MisdirectedError
 from rest_api.compat.headers import Cors, ResponseHeaders
@@ -83,7 +83,7 @@ def _application(herder: Herder, config: RestConfig, routers: Sequence[APIRouter
         description=DESCRIPTION,
         version="4.3.1",
         redirect_slashes=False,
-        openapi_url="/openapi.json" if pages else None,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )
@@ -92,6 +92,8 @@ def _application(herder: Herder, config: RestConfig, routers: Sequence[APIRouter
         # FastAPI would look a resource up twice in each included router that comes before its own
         app.router.routes.extend(router.routes)
     if pages:
+        # no coroutine, so that a thread makes the document
+        app.add_route("/openapi.json", lambda request: JSONResponse(app.openapi()), include_in_schema=False)
         app.add_api_route("/docs", docs_page, include_in_schema=False)
     app.add_exception_handler(CONNECT_ERRORS, on_connect_error)
     app.add_exception_handler(MisdirectedError, on_misdirected(herder, config.peers, config.conflict_wait_seconds))

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 import anyio.to_thread
 from fastapi import Path, Query
-from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BeforeValidator
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -25,7 +24,7 @@ from starlette.responses import Response
 from connect_py.errors import BadRequestError, RestError
 from rest_api.compat.jaxrs import FirstValues, boolean_of, integer_of
 from rest_api.models import json_response
-from rest_api.openapi import ALWAYS
+from rest_api.openapi import ALWAYS, DescribedRoute
 
 #: Deeper than any body of Connect's, and far less than what would exhaust the parser.
 _MAX_DEPTH = 100
@@ -73,7 +72,7 @@ class ConnectRequest(Request):
             raise BadRequestError(NO_BODY)
 
 
-class ConnectRoute(APIRoute):
+class ConnectRoute(DescribedRoute):
     """A resource with one method. A body's numbers become text, with their digits as they were sent: configurations are made of texts."""
 
     numbers_as_text = True

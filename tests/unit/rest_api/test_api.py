@@ -513,6 +513,14 @@ def _with_what_it_names(described, schema):
     return text + "".join(_with_what_it_names(described, described["components"]["schemas"][name]) for name in named)
 
 
+def test_answers_are_described_when_the_document_is_asked_for(herder):
+    """To do it at a worker's start takes as long as all the rest of the application."""
+    app = create_app(herder)
+    assert not [route.path for route in app.routes if getattr(route, "response_field", None) or getattr(route, "response_fields", None)]
+    assert app.openapi()["paths"]["/"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert app.openapi() is app.openapi()
+
+
 def test_every_operation_is_described_with_its_answers_and_refusals(client):
     described = client("GET", "/openapi.json").body
     for path, operations in described["paths"].items():
