@@ -294,7 +294,6 @@ def serve() -> bool:
     Returns:
         True in a forked process, whose standard streams are the worker's pipes; False in the server, which should end then.
     """
-    gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared, and so copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=os.dup(0))
