@@ -81,9 +81,11 @@ def discover(plugin_path: Sequence[str] = ()) -> dict[str, PluginEntry]:
 
 def _entries(installed: Iterable[Distribution], folder: str) -> Iterable[tuple[str, PluginEntry]]:
     for distribution in installed:
-        for point in distribution.entry_points:
-            if point.group == GROUP:
-                yield point.name, PluginEntry(point.value, folder, distribution.name, distribution.version)
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+        if points:
+            metadata = distribution.metadata  # parsed anew each time
+            for point in points:
+                yield point.name, PluginEntry(point.value, folder, metadata["Name"], metadata["Version"])
 
 
 def _folders(plugin_path: Sequence[str]) -> list[Path]:
