@@ -85,7 +85,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         return
     broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), print)
     yield Kafka(broker.bootstrap)
-    broker.stop()
+    broker.discard()
 
 
 #: A second listener with logins, which may do nothing but what ACLs allow; who comes by the first may do everything.
@@ -136,7 +136,7 @@ def guarded_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedK
     more = _GUARDED.format(address=address, module=_PLAIN_LOGIN, logins=logins)
     broker = KafkaBroker(tmp_path_factory.mktemp("guarded"), print, more)
     yield GuardedKafka(broker.bootstrap, address)
-    broker.stop()
+    broker.discard()
 
 
 @pytest.fixture

@@ -41,6 +41,4 @@ class KillableBroker:
 
     def stop(self) -> None:
         """End it for good."""
-        if self._service.is_alive():
-            self.wake()
-        self._service.stop()
+        self._service.kill()

@@ -95,7 +95,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedKafka]:
         more = _PROXIED.format(target=target, proxy=proxy.port, secured=secured, tls=tls.port, key=key, certificate=certificate)
         broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), more=more)
         yield ProxiedKafka(Kafka(broker.bootstrap), proxy, tls)
-        broker.stop()
+        broker.discard()
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,7 @@ def strict_kafka(tmp_path: Path) -> Iterator[str]:
     """The address of a broker that creates no topics by itself."""
     broker = KafkaBroker(tmp_path / "strict", more="auto.create.topics.enable=false\n")
     yield broker.bootstrap
-    broker.stop()
+    broker.discard()
 
 
 def test_source_task_not_blocked_on_shutdown_with_non_existent_topic(strict_kafka: str, tmp_path: Path, tag: str) -> None:

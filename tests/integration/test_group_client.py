@@ -285,7 +285,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": identity.chain_pem,
     }
-    broker.stop()
+    broker.discard()
 
 
 @pytest.mark.parametrize("mechanism", LOGINS)

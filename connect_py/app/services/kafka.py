@@ -211,3 +211,7 @@ class KafkaBroker:
     def stop(self) -> None:
         """Stop the broker."""
         self.service.stop()
+
+    def discard(self) -> None:
+        """End the broker at once, for good: an orderly end takes 0.2 s of CPU and more, for data that go with their folder."""
+        self.service.kill()
