@@ -83,7 +83,7 @@ def _entries(installed: Iterable[Distribution], folder: str) -> Iterable[tuple[s
     for distribution in installed:
         points = [point for point in distribution.entry_points if point.group == GROUP]
         if points:
-            metadata = distribution.metadata  # parsed anew each time
+            metadata = distribution.metadata  # which is parsed each time
             for point in points:
                 yield point.name, PluginEntry(point.value, folder, metadata["Name"], metadata["Version"])
 

@@ -516,7 +516,7 @@ def _with_what_it_names(described, schema):
 def test_answers_are_described_when_the_document_is_asked_for(herder):
     """To do it at a worker's start takes as long as all the rest of the application."""
     app = create_app(herder)
-    assert not [route.path for route in app.routes if getattr(route, "response_field", None) or getattr(route, "response_fields", None)]
+    assert not [route for route in app.routes if getattr(route, "response_field", None) or getattr(route, "response_fields", None)]
     assert app.openapi()["paths"]["/"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     assert app.openapi() is app.openapi()
 
