@@ -86,7 +86,7 @@ def _listed(key: str, type_: str, texts: Iterable[str | None]) -> str | None:
     """An event whose key cannot be read makes the statement fail later; it has no text here."""
     known = sorted(text for text in texts if text is not None)
     if len(known) == 1 and type_ in _WHOLE_NUMBERS:
-        # Spark makes a comparison of a list of one, whose number is a part of the generated code: each batch's would be compiled anew.
+        # Spark makes a comparison of a list of one, whose number is a part of the generated code: each batch's would be compiled again.
         number = int(known[0])
         known.append(str(number - 1 if number > 0 else number + 1))
     return f"t.{quote(key)} IN ({', '.join(_constants(known, type_))})" if _are_short(known) else None
