@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -90,6 +90,38 @@ def test_a_table_that_has_moved_meanwhile_takes_nothing(spark: Any, way: Callabl
     branches.drop(NAME, "w")
     branches.drop(NAME, "w")
     assert list(branches.names(NAME)) == ["main"]
+
+
+class _Losing:
+    """Stands for a session, and for Java objects that come of it: a transaction is committed, and the answer to that is lost."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._real, name)
+        match name:
+            case "_jvm" | "org.apache.iceberg.spark.Spark3Util":
+                return _Losing(found)
+            case "loadIcebergTable" | "newTransaction":
+                return lambda *arguments: _Losing(found(*arguments))
+            case "commitTransaction":
+                return lambda: self._lose(found)
+            case _:
+                return found
+
+    @staticmethod
+    def _lose(commit: Callable[[], None]) -> None:
+        commit()
+        raise ConnectionError("the catalog has gone")
+
+
+def test_a_publication_whose_answer_is_lost_is_found(spark: Any) -> None:
+    waiting(spark, DirectBranches(spark, "lake"))
+    branches: Any = DirectBranches(cast("Any", _Losing(spark)), "lake")
+    head = branches.publish(NAME, "main", "w", marked)
+    assert rows(spark) == [1, 2]
+    assert kept(spark) == str(head)
 
 
 def test_what_others_do_between_the_look_and_the_commit_counts_only_if_it_moves_the_head(spark: Any) -> None:

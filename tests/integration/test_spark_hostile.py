@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connect_py.errors import FatalTaskError
-from tests.fix_spark import ID, INT, PUBLISH, TEXT, Lake, Watched, event, struct, with_schema
+from tests.fix_spark import ID, INT, TEXT, Lake, Watched, event, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -110,11 +110,11 @@ def test_a_commit_whose_answer_is_lost_is_found_and_written_once(lake: Lake) -> 
     lost: list[str] = []
 
     def lose_the_answer(statement: str) -> None:
-        if PUBLISH in statement:
+        if "system.fast_forward" in statement:
             lost.append(statement)
             raise ConnectionError("the catalog has gone")
 
-    task = lake.start(lake.config(topic, tables_write__mode="append"), make_tables=Watched(after=lose_the_answer))
+    task = lake.start(lake.config(topic, tables_write__mode="append"), make_tables=Watched(after=lose_the_answer, by_statements=True))
     for number in (1, 2):
         lake.produce(topic, [event("c", number, {"n": number}, {"n": INT})])
         assert lake.drain(task) == 1
