@@ -59,7 +59,6 @@ CHECKS = [
     ["ruff", "check"],
     ["ruff", "format", "--check"],
     ["mypy"],
-    ["mypy", "--config-file", "tests/mypy.ini", "tests"],
     ["lint-imports", "--no-logo"],
     ["python", "tests/words.py"],
     ["python", "tests/privates.py"],

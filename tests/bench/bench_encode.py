@@ -32,11 +32,11 @@ from connectors.mysql.binlog.codes import ColumnType
 from connectors.mysql.binlog.columns import event_rows
 from connectors.mysql.binlog.rows import read_images, row_reader
 from connectors.mysql.binlog.table_map import StoredColumn
+from connectors.mysql.config.value_options import ValueOptions as MyOptions
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyColumn, Tables
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.server.text_rows import any_rows, rows_function
-from connectors.mysql.types.base import ValueOptions as MyOptions
 from connectors.mysql.types.columns import column_plan as my_plan
 from connectors.mysql.types.columns import is_text, meaning_of
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock

@@ -13,7 +13,7 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.verify.compare import Patience
+from connect_py.app.verify.report import Patience
 from connect_py.app.verify.run import verify
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source

@@ -18,7 +18,7 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import ConnectError
-from connectors.mysql.task import State
+from connectors.engine.task import State
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source
 

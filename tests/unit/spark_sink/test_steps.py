@@ -18,7 +18,7 @@ from spark_sink.sql.record_schema import Form, RecordSchema, read_schemas
 from spark_sink.tables.base import TableState
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import TypeOptions
-from spark_sink.write import apply
+from spark_sink.write import apply, reconcile
 from spark_sink.write.table_batch import Step, TableBatch, Target
 
 TABLE, TP = TableName(("public", "t")), TopicPartition("t", 0)
@@ -63,7 +63,7 @@ def a_batch(*groups: Group, applied: int | None = None) -> TableBatch:
         apply.drop_repeated_groups,
         apply.adapt_schemas,
         apply.find_placeholders,
-        apply.follow_snapshots,
+        reconcile.follow_snapshots,
         apply.drop_refused_events,
         apply.chain_events,
         apply.keep_last,

@@ -14,8 +14,8 @@ from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
 from connect_py.task.control import SourceContext, TaskControl
 from connect_py.task.failed_records import SendErrorHandler, SourceErrorReporter, Tolerance
-from connect_py.task.offsets import OffsetCommitter, SubmittedRecords
-from connect_py.task.source import SourceTaskLoop, commits_records
+from connect_py.task.offsets import OffsetCommitter, SubmittedRecords, commits_records
+from connect_py.task.source import SourceTaskLoop
 from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
