@@ -9,7 +9,7 @@ help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running,'
 	@echo '                     WORKERS=2 shares the work between two workers and kills one, KILL=1 kills task, Spark and worker,'
 	@echo '                     ROWS=1000000 shows how fast it goes, SOURCE=mysql or mongodb takes another database)'
-	@echo 'make test            checks and tests, against servers that the tests start (about 16 minutes on two cores)'
+	@echo 'make test            checks and tests, against servers that the tests start (about 15 minutes on two cores)'
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more; RECORD=1 keeps times)'
 	@echo 'make test-images     builds the images and runs them, docker-compose.yaml and the manifests (root, podman; half an hour)'
 	@echo 'make release         wheel and source archive, installed into empty environments with each extra alone'
