@@ -172,7 +172,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         with _environment(variables):
             session = SparkSession.builder.getOrCreate()
         _keep_names(session)
-        if is_local:
+        if str(jars.local_files()) in settings.get("spark.jars", "").split(","):
             _use_local_files(session)
         return Jvm(session, scratch)
     except Exception as error:
