@@ -35,8 +35,8 @@ _ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 _NAMES_OF_ADDRESSES = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url")
 _JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
-#: Of past work, what Spark keeps for people to look at.
-_FORGETFUL = {
+#: What Spark keeps of past work for its pages, which are off where a driver does the work itself: by default a thousand plans.
+_WITHOUT_UI = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
@@ -51,29 +51,28 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
         kafka: the worker's settings of Kafka's client. Its addresses of tokens are the only ones from which the JVM may fetch them.
     """
     master = config["spark.master"]
+    is_local = master.startswith("local")
     libraries = list(config["spark.jars"] or map(str, jars.resolve(jars.SINK_JARS, jars.cached(jars.SINK_JARS, "spark-sink"))))
-    if master.startswith("local"):
+    if is_local:
         libraries.append(str(jars.local_files()))
     settings = {
         "spark.master": master,
         "spark.jars": ",".join(libraries),
         "spark.sql.extensions": ",".join(EXTENSIONS.values()),
-        "spark.ui.enabled": "false" if master.startswith("local") else "true",
+        "spark.ui.enabled": "false" if is_local else "true",
         "spark.ui.showConsoleProgress": "false",
         # A merge into a Delta table takes a hundred classes of generated code, and Spark keeps a hundred of all: every batch would make
         # them again, and the JVM would compile them again.
         "spark.sql.codegen.cache.maxEntries": "1000",
-        # What Spark keeps of past statements for a page that is off: a thousand plans each by default.
-        **({} if not master.startswith("local") else _FORGETFUL),
         # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
         "spark.scheduler.mode": "FAIR",
     }
-    if master.startswith("local"):
-        settings["spark.driver.host"] = "127.0.0.1"
+    if is_local:
+        settings |= _WITHOUT_UI | {"spark.driver.host": "127.0.0.1"}
     settings.update({k: v for k, v in config.spark_conf.items() if not of_session(k)})
     client = {**kafka, **config.kafka}  # the worker's policy has been applied to what connectors set
     addresses = ",".join(address for name in _NAMES_OF_ADDRESSES if (address := client.get(name)) and not re.search(r"[\s\"']", address))
-    for name in _JVM_OPTIONS[: 1 if master.startswith("local") else 2]:
+    for name in _JVM_OPTIONS[: 1 if is_local else 2]:
         settings[name] = f"-D{_ALLOWED_URLS}={addresses} {settings.get(name, '')}".rstrip()
     return settings
 

@@ -127,7 +127,8 @@ class DirectBranches:
         self._catalog = catalog
 
     def head(self, name: TableName, branch: str) -> int | None:
-        return _head(self._load(name), branch)
+        ref = self._load(name).refs().get(branch)
+        return None if ref is None else int(ref.snapshotId())
 
     def names(self, name: TableName) -> Sequence[str]:
         return list(self._load(name).refs().keySet())
@@ -169,11 +170,6 @@ class DirectBranches:
 
     def _load(self, name: TableName) -> Any:
         return getattr(self._session._jvm, _LOAD).loadIcebergTable(self._session._jsparkSession, quoted(self._catalog, name))
-
-
-def _head(table: Any, branch: str) -> int | None:
-    ref = table.refs().get(branch)
-    return None if ref is None else int(ref.snapshotId())
 
 
 def _answer_lost(name: TableName, error: Exception) -> None:

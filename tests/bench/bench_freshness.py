@@ -149,10 +149,8 @@ def main() -> None:
             seen = visible(place, wanted)
         counted = [number for number in sent if number > last / 3]
         late = sorted(seen[number] - sent[number] for number in counted if number in seen)
-        parts = [
-            [seen[n] - sent[n] for n in counted[at : at + len(counted) // 4 + 1] if n in seen]
-            for at in range(0, len(counted), len(counted) // 4 + 1)
-        ]
+        size = len(counted) // 4 + 1
+        parts = [[seen[n] - sent[n] for n in counted[at : at + size] if n in seen] for at in range(0, len(counted), size)]
         print("p50 of each quarter of them: " + ", ".join(f"{statistics.median(part):.2f}" for part in parts) + " s")
         # a row that is changed again before its batch never shows its first value
         print(f"{len(counted)} changes, of which {len(counted) - len(late)} were overtaken by the next of their row")

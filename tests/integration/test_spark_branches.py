@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -118,7 +118,7 @@ class _Losing:
 
 def test_a_publication_whose_answer_is_lost_is_found(spark: Any) -> None:
     waiting(spark, DirectBranches(spark, "lake"))
-    branches: Any = DirectBranches(cast("Any", _Losing(spark)), "lake")
+    branches: Any = DirectBranches(_Losing(spark), "lake")
     head = branches.publish(NAME, "main", "w", marked)
     assert rows(spark) == [1, 2]
     assert kept(spark) == str(head)
