@@ -1,4 +1,7 @@
-"""Maintains tables between two batches, one at a time: when a table's turn has come (`MaintenanceSchedule`), or when a client asks for it.
+"""Maintains tables, one at a time: when a table's turn has come (`MaintenanceSchedule`), or when a client asks for it.
+
+A turn has two parts. Compaction moves the table's state, so it stands between two batches. Clean-up removes what no state needs any more
+and takes several times as long; it runs next to the batches (`spark.lanes.Aside`), or between them over Spark Connect.
 
 A client asks by the signal ``compact``. Its ``tables`` are names or Java regexes of whole names of tables that this sink has; without them
 it means all. What is asked for comes first, whatever the schedule, its window and the lag say, and also where
@@ -10,11 +13,13 @@ from __future__ import annotations
 
 import collections
 import datetime
+import functools
 import logging
+import math
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.data.java_regex import compile_java_regex
@@ -23,6 +28,7 @@ from spark_sink.config.sink_config import SinkConfig
 from spark_sink.errors import classify
 from spark_sink.figures import SinkFigures
 from spark_sink.routing import TableName
+from spark_sink.spark.lanes import Aside, Work
 from spark_sink.tables.base import Extent, Tables, TableSetBack
 from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule
 
@@ -35,6 +41,10 @@ AGGREGATE_TYPE = "Table Maintenance"
 _NAMED = 20
 
 
+#: Seconds from a table's thorough clean-up to the next one. It lists all files of the table, to find some that are days old.
+_THOROUGH_EVERY = 3600.0
+
+
 @dataclass(slots=True)
 class _Request:
     """What a client has asked for. `left` is None until it begins: a task that is just starting does not know its tables yet."""
@@ -45,14 +55,44 @@ class _Request:
     left: list[TableName] | None = None
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """A table's turn that is under way.
+
+    Attributes:
+        asked: whether a client asks for it, who receives how many files there were and are. That takes two more queries.
+        seconds: what the compaction took.
+    """
+
+    table: TableName
+    id: str
+    asked: bool
+    before: Extent | None = None
+    after: Extent | None = None
+    began: float = 0.0
+    seconds: float = 0.0
+
+
 class Maintenance:
     """The maintenance of one task's tables; its thread uses it.
 
     Args:
         notify: shows a notification to clients.
+        clock: seconds from some moment on.
     """
 
-    def __init__(self, config: SinkConfig, connector: str, notify: Callable[[Mapping[str, Any]], None], figures: SinkFigures) -> None:
+    def __init__(
+        self,
+        config: SinkConfig,
+        connector: str,
+        notify: Callable[[Mapping[str, Any]], None],
+        figures: SinkFigures,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._cleaning: _Turn | None = None
+        self._cleaned: dict[TableName, float] = {}  # when thoroughly
         self._config = config
         self._connector = connector
         self._notify = notify
@@ -94,8 +134,8 @@ class Maintenance:
             )
         self._requests.append(request)
 
-    def run(self, tables: Tables) -> TableName | None:
-        """Maintain at most one table; returns the one that has changed. Offsets of the last batch are in the group by now.
+    def run(self, tables: Tables, aside: Aside) -> TableName | None:
+        """Compact at most one table, and have it cleaned up; return the one that has changed. The group has the last batch's offsets.
 
         A failure is logged and reported, and costs nothing but the turn.
 
@@ -103,24 +143,91 @@ class Maintenance:
             FatalTaskError: the task must not write the table any more.
             TableSetBack: the table has been set back; what was asked for is done later.
         """
+        self._see(aside)
+        if self._cleaning is not None:
+            return None
+        turn = self._next()
+        changed = turn is not None and self._begin(turn, tables, aside)
+        self._see(aside)
+        return turn.table if turn is not None and changed else None
+
+    def _next(self) -> _Turn | None:
+        """Return the turn that comes next: what is asked for, else the schedule's."""
         if not self._requests:
             table = self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
-            return table if table is not None and self._maintain(tables, table, None) else None
+            return None if table is None else _Turn(table, str(uuid.uuid4()), asked=False)
         if not self._knows_tables:
             return None
         request = self._requests[0]
         if request.left is None:
             request.left = sorted({table for pattern in request.patterns for table in self._matching(pattern)})
             self._tell(request.id, "STARTED", tables=",".join(map(str, request.left)))
-        changed = None
         if request.left:
-            changed = request.left[0] if self._maintain(tables, request.left[0], request.id) else None
-            del request.left[0]
+            return _Turn(request.left[0], request.id, asked=True)
+        self._complete()
+        return None
+
+    def _begin(self, turn: _Turn, tables: Tables, aside: Aside) -> bool:
+        """Compact a table and let its clean-up begin. Returns whether it was compacted."""
+        table, policy, began = turn.table, MaintenancePolicy.of(self._config), self._clock()
+        try:
+            if tables.load(table) is None:
+                self._tell(turn.id, "TABLE_SKIPPED", table=str(table), error="it does not exist yet")
+                self._end(turn)
+                return False
+            before = self._extent(tables, table) if turn.asked else None
+            tables.compact(table, policy)
+            after = self._extent(tables, table) if turn.asked else None
+            thoroughly = turn.asked or began - self._cleaned.get(table, -math.inf) >= _THOROUGH_EVERY
+            aside.begin(Work(f"cleaning up table {table}", functools.partial(tables.clean, table, policy, thoroughly=thoroughly)))
+        except (FatalTaskError, TableSetBack):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
+            tables.forget()
+            self._failed(turn, error, "compacting")
+            return False
+        if thoroughly:
+            self._cleaned[table] = began
+        self._cleaning = replace(turn, before=before, after=after, began=began, seconds=self._clock() - began)
+        return True
+
+    def _see(self, aside: Aside) -> None:
+        """Report the clean-up that has ended since, if any."""
+        if (turn := self._cleaning) is None or (ended := aside.ended()) is None:
+            return
+        self._cleaning = None
+        if (error := ended[1]) is not None:
+            if not isinstance(error, Exception):
+                raise error
+            self._cleaned.pop(turn.table, None)
+            self._failed(turn, error, "cleaning up")
+            return
+        seconds = self._clock() - turn.began
+        self._figures.maintained(str(turn.table), seconds)
+        _log.info("Compacted table %s in %.1f s and cleaned it up in %.1f s", turn.table, turn.seconds, seconds - turn.seconds)
+        files = _files("before", turn.before) | _files("after", turn.after)
+        self._tell(turn.id, "TABLE_COMPLETED", table=str(turn.table), seconds=f"{seconds:.1f}", **files)
+        self._end(turn)
+
+    def _failed(self, turn: _Turn, error: Exception, what: str) -> None:
+        problem = classify(error, f"{what} table {turn.table}")
+        _log.warning("Maintenance of table %s failed and waits for its next turn: %s", turn.table, problem)
+        self._tell(turn.id, "TABLE_FAILED", table=str(turn.table), error=str(problem))
+        self._end(turn)
+
+    def _end(self, turn: _Turn) -> None:
+        """End a turn; the last one of a request ends that."""
+        if not turn.asked:
+            return
+        request = self._requests[0]
+        request.left = (request.left or [])[1:]
         if not request.left:
-            self._requests.popleft()
-            self._tell(request.id, "COMPLETED")
-            request.done()
-        return changed
+            self._complete()
+
+    def _complete(self) -> None:
+        request = self._requests.popleft()
+        self._tell(request.id, "COMPLETED")
+        request.done()
 
     def _matching(self, pattern: str) -> list[TableName]:
         """Return the tables that a name or a regex means. Raises ConfigError: it is neither."""
@@ -128,34 +235,6 @@ class Maintenance:
             return [self._tables[pattern]]
         compiled = compile_java_regex(pattern)
         return [table for name, table in self._tables.items() if compiled.fullmatch(name)]
-
-    def _maintain(self, tables: Tables, table: TableName, asked: str | None) -> bool:
-        """Maintain a table and report it. Returns whether it was done.
-
-        Args:
-            asked: the signal's id. Who asks receives how many files there were and are, which takes two more queries.
-        """
-        began, id_ = time.monotonic(), asked or str(uuid.uuid4())
-        try:
-            if tables.load(table) is None:
-                self._tell(id_, "TABLE_SKIPPED", table=str(table), error="it does not exist yet")
-                return False
-            before = self._extent(tables, table) if asked else None
-            tables.maintain(table, MaintenancePolicy.of(self._config))
-            after = self._extent(tables, table) if asked else None
-        except (FatalTaskError, TableSetBack):
-            raise
-        except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
-            tables.forget()
-            problem = classify(error, "compacting")
-            _log.warning("Maintenance of table %s failed and waits for its next turn: %s", table, problem)
-            self._tell(id_, "TABLE_FAILED", table=str(table), error=str(problem))
-            return False
-        seconds = time.monotonic() - began
-        self._figures.maintained(str(table), seconds)
-        _log.info("Compacted and cleaned up table %s in %.1f s", table, seconds)
-        self._tell(id_, "TABLE_COMPLETED", table=str(table), seconds=f"{seconds:.1f}", **_files("before", before), **_files("after", after))
-        return True
 
     def _extent(self, tables: Tables, table: TableName) -> Extent | None:
         extent = tables.extent(table, self._config["maintenance.target-file-size-bytes"])

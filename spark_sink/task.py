@@ -2,8 +2,8 @@
 
 Tables decide what has been applied: each commit holds the next offsets, and rows below them are dropped before a write, so a batch that is
 repeated, after a failure or a kill at any point, changes only the tables that had not committed it. The consumer group is a report that
-follows the tables and never leads them. One thread, the runtime's, uses everything here; only a lane, which writes one table of a batch,
-has a thread of its own (`spark_sink.write.lanes`). `stop` only sets a flag.
+follows the tables and never leads them. One thread, the runtime's, uses everything here; only a lane, which writes one table of a batch or
+cleans one up, has a thread of its own (`spark_sink.spark.lanes`). `stop` only sets a flag.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from spark_sink.read.converted import open_format
 from spark_sink.read.ranges import Range, describe, start_position
 from spark_sink.read.reader import HELD_RECORDS, Prefetch, Reader
 from spark_sink.routing import TableName
+from spark_sink.spark.lanes import AGAIN_SECONDS, Aside, Lanes, OwnThreadLane, Sessions, SparkLane
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
 from spark_sink.tables.base import Tables, TableSetBack, Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.upkeep import StatsSchedule
 from spark_sink.write.batches import Batches
-from spark_sink.write.lanes import AGAIN_SECONDS, Lanes, Sessions, SparkLane
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +84,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._applied_at = 0
         self._claimed = False
         self._lanes: Lanes | None = None
+        self._aside: Aside | None = None
         self._figures = SinkFigures()
         self._stats_schedule = stats or StatsSchedule()
 
@@ -138,10 +139,19 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._spark = spark = sessions.current
         is_classic = config["spark.remote"] is None
         self._lanes = Lanes(
-            lambda number, answers: SparkLane(number, answers, sessions, is_classic=is_classic),
+            lambda number, answers: SparkLane(
+                f"lakehouse-table-{number}", answers, sessions, sessions.of_lane(number), is_classic=is_classic
+            ),
             config["control.commit.threads"] if is_classic else 1,
             config["control.commit.timeout-ms"] / 1000,
             again_seconds=self._again_seconds,
+        )
+        self._aside = Aside(
+            lambda answers: (
+                SparkLane("lakehouse-clean-up", answers, sessions, sessions.another(), is_classic=True)
+                if is_classic
+                else OwnThreadLane(answers)
+            )
         )
         format_ = open_format(context.conversion)
         self._reader = Reader(spark, self._config, context.kafka_options, format_, held_records=self._held_records)
@@ -209,8 +219,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
 
     def _maintain(self) -> None:
-        """Maintain at most one table before a batch."""
-        if not self._stopping.is_set() and (table := self._maintenance.run(self._tables)) is not None:
+        """Compact at most one table before a batch."""
+        if self._stopping.is_set() or self._aside is None:
+            return
+        if (table := self._maintenance.run(self._tables, self._aside)) is not None:
             self._stats_schedule.committed(table)
 
     def _collect_stats(self) -> None:
@@ -327,6 +339,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._lanes is not None:
             self._lanes.close()
             self._lanes = None
+        if self._aside is not None:
+            self._aside.close()
+            self._aside = None
         if self._prefetch is not None:
             self._prefetch.close()
             self._prefetch = None

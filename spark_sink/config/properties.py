@@ -431,7 +431,7 @@ _GROUPS: Mapping[str, Sequence[ConfigKey]] = {
         ),
     ),
     "Maintenance": (
-        _flag("maintenance.enabled", True, "Compact tables and clean up after them, between batches, one table at a time."),
+        _flag("maintenance.enabled", True, "Compact tables between batches and clean up next to them, one table at a time."),
         _int("maintenance.compact.every-commits", 50, "A table's turn comes after so many commits of this sink.", 1),
         _long("maintenance.max-lag", 100000, "Maintenance waits while the sink has more offsets than this to catch up with.", 0),
         _text("maintenance.window", None, "Hours in which maintenance may run, UTC, as 22:00-05:30; at any time without it.", _window),

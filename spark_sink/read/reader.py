@@ -135,7 +135,7 @@ class Batch:
         self._view: str | None = None
 
     def share(self) -> None:
-        """Let any session read the records (`spark_sink.write.lanes`), not only the one that has read the batch."""
+        """Let any session read the records (`spark_sink.spark.lanes`), not only the one that has read the batch."""
         self._view = f"connect_py_batch_{uuid.uuid4().hex}"
         self._rows.createOrReplaceGlobalTempView(self._view)
 

@@ -165,8 +165,16 @@ class Tables(Protocol):
         """Return all tables that hold a watermark of this connector."""
         ...
 
-    def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
-        """Compact a table and remove what nothing references any more. The watermark survives; the table must have been loaded."""
+    def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
+        """Make few files of many. The watermark survives; the table must have been loaded, and nobody else of this task may write it."""
+        ...
+
+    def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
+        """Remove what only old states of a table need, also while it is being written.
+
+        Args:
+            thoroughly: also files that nothing references, for which all of its files are listed.
+        """
         ...
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:

@@ -229,11 +229,14 @@ class DeltaTables:
     def alter(self, name: TableName, watermark: Watermark) -> None:
         self._commit(name, insert_nothing_sql, watermark, raise_generation=True)
 
-    def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
+    def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
         self._keep(name, self._known[name])
         with having_settings(self._spark, {_LARGEST_FILE: str(policy.target_file_size)}):
             self._spark.sql(f"OPTIMIZE {self._quoted(name)}").collect()
-        self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
+
+    def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
+        if thoroughly:
+            self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
         # Delta reports no sizes of single files.

@@ -73,6 +73,9 @@ _WITHOUT_VECTORS = {"read.parquet.vectorization.enabled": "false"}
 #: Smaller data files are compacted, as a part of the target (`SizeBasedFileRewritePlanner.MIN_FILE_SIZE_DEFAULT_RATIO`).
 _SMALL = 0.75
 
+#: Commits merge ten manifests into one (`_NEW_TABLE`), those of rows and those of deletes; compaction does it where there are more.
+_MANY_MANIFESTS = 25
+
 #: Branches on which a batch waits for its fast-forward; what a killed task has left is dropped by the next one.
 _BRANCH = "connect_py_"
 
@@ -240,23 +243,28 @@ class IcebergTables:
                 found[name] = Watermark.parse(text)
         return found
 
-    def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
-        # Every commit has copied the watermark into a property, so no snapshot is needed for it.
-        table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
+    def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
         files = f"'target-file-size-bytes', '{policy.target_file_size}', 'delete-file-threshold', '1'"
+        self._call(name, "rewrite_data_files", f"options => map({files})")
+        self._call(name, "rewrite_position_delete_files")
+        if self._spark.sql(f"SELECT 1 FROM {self._quoted(name)}.manifests LIMIT {_MANY_MANIFESTS}").count() == _MANY_MANIFESTS:
+            self._call(name, "rewrite_manifests")
+
+    def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
+        # Every commit has copied the watermark into a property, so no snapshot is needed for it.
         now = datetime.datetime.now(datetime.UTC)
 
         def before(age_ms: int) -> str:
-            return f"TIMESTAMP {literal((now - datetime.timedelta(milliseconds=age_ms)).strftime('%Y-%m-%d %H:%M:%S.%f'))}"
+            moment = (now - datetime.timedelta(milliseconds=age_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")
+            return f"older_than => TIMESTAMP {literal(moment)}"
 
-        for call in (
-            f"rewrite_data_files({table}, options => map({files}))",
-            f"rewrite_position_delete_files({table})",
-            f"rewrite_manifests({table})",
-            f"expire_snapshots({table}, older_than => {before(policy.older_than_ms)}, retain_last => {policy.retain_last})",
-            f"remove_orphan_files({table}, older_than => {before(policy.orphans_older_than_ms)})",
-        ):
-            self._spark.sql(f"CALL {quote(self._catalog)}.system.{call}").collect()
+        self._call(name, "expire_snapshots", before(policy.older_than_ms), f"retain_last => {policy.retain_last}")
+        if thoroughly:
+            self._call(name, "remove_orphan_files", before(policy.orphans_older_than_ms))
+
+    def _call(self, name: TableName, procedure: str, *arguments: str) -> None:
+        table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
+        self._spark.sql(f"CALL {quote(self._catalog)}.system.{procedure}({', '.join((table, *arguments))})").collect()
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
         # The newest snapshot's summary has the sums of all.

@@ -2,7 +2,7 @@
 
 *Maintenance* (compaction, clean-up): a table's turn comes after a number of its commits. It is postponed while the sink has more to catch
 up with than `lakehouse.maintenance.max-lag`, and outside of the hours of `lakehouse.maintenance.window`. Its failure is logged and costs
-nothing but the turn: no batch waits for it to succeed. `Tables.maintain` does it.
+nothing but the turn: no batch waits for it to succeed. `Tables.compact` and `Tables.clean` do it.
 
 *Statistics*: a query or two per table costs time, so with hundreds of tables one after each commit would take a good part of it. Between
 two batches at most one table is queried, the one that has waited longest since a commit, and these queries take a fiftieth of the time

@@ -4,7 +4,7 @@ With ``errors.tolerance=all`` bad records are found one by one and handed to the
 first bad record of a batch, since a check costs nothing then. Only after that are the others searched for: first all that fail a check of
 their form, in one pass; else, since the failure came from a conversion, by halving the batch's ranges.
 
-The task's thread uses everything here; only a lane, which writes one table of a batch, has a thread of its own (`write.lanes`).
+The task's thread uses everything here; only a lane, which writes one table of a batch, has a thread of its own (`spark.lanes`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from spark_sink.read import schemaless
 from spark_sink.read.ranges import Range, describe, describe_record
 from spark_sink.read.reader import Batch, Group, Reader
 from spark_sink.routing import TableName
+from spark_sink.spark.lanes import Lanes, Work
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
 from spark_sink.tables.base import Conflict, Tables, TableSetBack
 from spark_sink.types.columns import literal
 from spark_sink.write.apply import added_columns, apply_table
-from spark_sink.write.lanes import Lanes, Work
 from spark_sink.write.table_batch import TableBatch, Target
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from connect_py.errors import FatalTaskError, RetriableError
-from spark_sink.write.lanes import Answer, Lanes, Work
+from spark_sink.spark.lanes import Answer, Aside, Lanes, OwnThreadLane, Work
+from tests.waiting import eventually
 
 DEADLINE = 20.0
 
@@ -202,3 +203,32 @@ def test_closing_ends_the_lanes() -> None:
     rig.lanes.close()
     rig.lanes.close()
     assert all(lane.ended for lane in rig.made)
+
+
+def test_what_is_done_aside_is_waited_for_by_nobody_and_cancelled_at_the_end() -> None:
+    made: list[ThreadLane] = []
+
+    def open_lane(answers: queue.SimpleQueue[Answer]) -> ThreadLane:
+        made.append(ThreadLane(answers))
+        return made[-1]
+
+    aside = Aside(open_lane)
+    aside.close()
+    assert (aside.ended(), made) == (None, []), "no lane before the first work"
+    goes_on = threading.Event()
+    aside.begin(Work("a", lambda: goes_on.wait(DEADLINE)))
+    assert aside.ended() is None
+    goes_on.set()
+    assert eventually(aside.ended, "the end of the work") == (True, None)
+    assert aside.ended() is None, "each end is answered once"
+    aside.begin(Work("b", lambda: 1 // 0))
+    _, error = eventually(aside.ended, "the end of the other")
+    assert isinstance(error, ZeroDivisionError)
+    aside.close()
+    assert [(lane.cancelled.is_set(), lane.ended, lane.works) for lane in made] == [(True, True, 2)]
+
+
+def test_a_lane_without_a_thread_has_ended_what_it_has_begun() -> None:
+    aside = Aside(OwnThreadLane)
+    aside.begin(Work("a", lambda: threading.current_thread()))
+    assert aside.ended() == (threading.current_thread(), None)

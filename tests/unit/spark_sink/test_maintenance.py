@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -12,27 +13,36 @@ from spark_sink.config.sink_config import parse
 from spark_sink.figures import SinkFigures
 from spark_sink.maintenance import Maintenance
 from spark_sink.routing import TableName
+from spark_sink.spark.lanes import Aside, OwnThreadLane
 from spark_sink.tables.base import Extent, Tables
+from tests.unit.spark_sink.test_lanes import ThreadLane
+from tests.waiting import eventually
 
 BASE = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
 A, B, C = TableName(("public", "a")), TableName(("public", "b")), TableName(("other", "c"))
 
 
 class Kept:
-    """Tables of so many files; maintenance leaves one."""
+    """Tables of so many files; compaction leaves one."""
 
     def __init__(self) -> None:
         self.files = {A: 7, B: 5}
-        self.maintained: list[TableName] = []
+        self.compacted: list[TableName] = []
+        self.cleaned: list[tuple[TableName, bool]] = []
         self.before: Callable[[TableName], None] = lambda table: None
+        self.before_cleaning: Callable[[TableName], None] = lambda table: None
 
     def load(self, name: TableName) -> object | None:
         return self.files.get(name)
 
-    def maintain(self, name: TableName, policy: object) -> None:
+    def compact(self, name: TableName, policy: object) -> None:
         self.before(name)
-        self.maintained.append(name)
+        self.compacted.append(name)
         self.files[name] = 1
+
+    def clean(self, name: TableName, policy: object, *, thoroughly: bool) -> None:
+        self.before_cleaning(name)
+        self.cleaned.append((name, thoroughly))
 
     def extent(self, name: TableName, target_file_size: int) -> Extent:
         return Extent(0, self.files[name], 1000 * self.files[name])
@@ -47,7 +57,9 @@ class Site:
     def __init__(self, has_looked: bool = True, /, **more: str) -> None:
         self.kept, self.notes, self.done = Kept(), list[Mapping[str, Any]](), list[str]()
         config = parse(BASE | {f"lakehouse.maintenance.{name}": value for name, value in more.items()})
-        self.maintenance = Maintenance(config, "lake", self.notes.append, SinkFigures())
+        self.now = 0.0
+        self.maintenance = Maintenance(config, "lake", self.notes.append, SinkFigures(), clock=lambda: self.now)
+        self.aside = Aside(OwnThreadLane)
         if has_looked:
             self.look()
 
@@ -60,7 +72,7 @@ class Site:
         self.maintenance.take_signal({"id": id_, "type": type_, "data": data}, lambda: self.done.append(id_))
 
     def run(self) -> TableName | None:
-        return self.maintenance.run(cast(Tables, self.kept))
+        return self.maintenance.run(cast(Tables, self.kept), self.aside)
 
     def told(self) -> list[tuple[str, str, Any]]:
         return [(note["id"], note["type"], note["additional_data"].get("table")) for note in self.notes]
@@ -73,7 +85,7 @@ def test_all_tables_have_their_turn_one_between_two_batches_and_the_end_is_told(
     assert (site.run(), site.done) == (A, [])
     assert (site.run(), site.done) == (B, ["s"])
     assert site.run() is None
-    assert site.kept.maintained == [A, B]
+    assert site.kept.compacted == [A, B]
     tables = [("s", "TABLE_SKIPPED", "other.c"), ("s", "TABLE_COMPLETED", "public.a"), ("s", "TABLE_COMPLETED", "public.b")]
     assert site.told() == [("s", "STARTED", None), *tables, ("s", "COMPLETED", None)]
     data = site.notes[2]["additional_data"]
@@ -130,6 +142,58 @@ def test_what_a_task_could_not_end_is_done_by_the_next_one() -> None:
     with pytest.raises(FatalTaskError):
         site.run()
     assert site.done == [], "the worker gives the signal to the next task"
+
+
+def test_a_clean_up_goes_on_next_to_batches_and_the_next_turn_waits_for_it() -> None:
+    site = Site(**{"compact.every-commits": "1"})
+    site.aside = Aside(ThreadLane)
+    goes_on = threading.Event()
+
+    def wait(table: TableName) -> None:
+        assert goes_on.wait(20), "nobody lets the clean-up go on"
+
+    site.kept.before_cleaning = wait
+    site.maintenance.committed(A)
+    assert site.run() == A
+    site.ask(tables=["public.b"])
+    assert [site.run(), site.run()] == [None, None]
+    assert (site.kept.compacted, site.notes) == ([A], []), "one table at a time, and the first one's turn has not ended"
+    goes_on.set()
+    eventually(lambda: site.run() == B, "the next table's turn", 20)
+    eventually(lambda: site.run() is None and site.done == ["s"], "its end", 20)
+    assert site.kept.cleaned == [(A, True), (B, True)]
+
+
+def test_a_clean_up_that_fails_is_told_and_costs_nothing_but_the_turn() -> None:
+    site = Site(**{"compact.every-commits": "1"})
+
+    def fail(table: TableName) -> None:
+        raise RetriableError("the bucket does not answer")
+
+    site.kept.before_cleaning = fail
+    site.maintenance.committed(A)
+    assert site.run() == A, "its files are few now"
+    assert [(note["type"], note["additional_data"]["error"]) for note in site.notes] == [("TABLE_FAILED", "the bucket does not answer")]
+
+
+def test_files_that_nothing_references_are_looked_for_once_an_hour_or_when_a_client_asks() -> None:
+    site = Site(**{"compact.every-commits": "1"})
+    expected = []
+    for now, thoroughly in ((0, True), (3599, False), (3601, True), (3602, False)):
+        site.now = now
+        site.maintenance.committed(A)
+        assert site.run() == A
+        expected.append((A, thoroughly))
+    site.ask(tables=["public.a"])
+    assert site.run() == A
+    assert site.kept.cleaned == [*expected, (A, True)]
+
+
+def test_a_request_that_means_no_table_by_now_is_done() -> None:
+    site = Site(False)
+    site.ask(tables=["nothing.*"])
+    site.look()
+    assert (site.run(), site.done) == (None, ["s"])
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ gets the session from `Sessions.current`, and need not know of lanes. Over Spark
 
 The task's thread owns `Lanes` and waits in `run`; a lane owns nothing but the table that it has in hand. A lane whose table takes too
 long has its jobs cancelled. If even then it does not come back the task fails; what the lane may still commit is conditional on what it
-had read, as every commit is, so a table that has been written since does not take it.
+had read, as every commit is, so a table that has been written since does not take it. What need not be waited for is done `Aside`.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import threading
@@ -53,9 +54,11 @@ class Sessions:
         self.current = cast("SparkSession", _CurrentSession(self))
 
     def of_lane(self, number: int) -> SparkSession:
-        """Return the session of a lane; the first one has the task's own."""
-        if number == 0:
-            return self._own
+        """Return the session of a lane that writes tables; the first one has the task's own."""
+        return self._own if number == 0 else self.another()
+
+    def another(self) -> SparkSession:
+        """Return a new session."""
         made = self._own.newSession()
         prepare(made, self._config)
         return made
@@ -224,6 +227,63 @@ class Lanes:
             lane.end()
 
 
+class Aside:
+    """One work at a time, next to the batches, by a lane of its own, which is made when it is first needed.
+
+    Args:
+        open_lane: makes the lane, which puts its answers into the queue.
+    """
+
+    def __init__(self, open_lane: Callable[[queue.SimpleQueue[Answer]], Lane]) -> None:
+        self._open = open_lane
+        self._lane: Lane | None = None
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def begin(self, work: Work[Any]) -> None:
+        """Start a work; the one before it has ended. Raises what opening the lane raises."""
+        if self._lane is None:
+            self._lane = self._open(self._answers)
+        self._lane.begin(work)
+
+    def ended(self) -> tuple[Any, BaseException | None] | None:
+        """Return result and error of a work, one of which is None, once after its end; None before."""
+        try:
+            _, result, error = self._answers.get_nowait()
+        except queue.Empty:
+            return None
+        return result, error
+
+    def close(self) -> None:
+        """Cancel what is under way, and let the lane end. Idempotent."""
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            lane.cancel()
+            lane.end()
+
+
+class OwnThreadLane:
+    """A lane without a thread: what it begins has ended when `begin` returns."""
+
+    def __init__(self, answers: queue.SimpleQueue[Answer]) -> None:
+        self._answers = answers
+
+    def begin(self, work: Work[Any]) -> None:
+        self._answers.put((self, *_done(work)))
+
+    def cancel(self) -> None:
+        """Do nothing: nothing is under way."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+def _done(work: Work[Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return work.do(), None
+    except BaseException as error:  # noqa: BLE001  # the task's thread raises it
+        return None, error
+
+
 class _Turn(Generic[T]):
     """A work that is under way; `check_at` is when it is cancelled, and again after that."""
 
@@ -235,18 +295,23 @@ class _Turn(Generic[T]):
 
 
 class SparkLane:
-    """A thread with a session. It is a daemon's: what never ends must not keep a task's process."""
+    """A thread with a session. It is a daemon's: what never ends must not keep a task's process.
 
-    def __init__(self, number: int, answers: queue.SimpleQueue[Answer], sessions: Sessions, *, is_classic: bool) -> None:
-        self._number = number
+    Args:
+        name: of the thread, and of the pool in which Spark schedules its jobs.
+        spark: its session.
+    """
+
+    def __init__(self, name: str, answers: queue.SimpleQueue[Answer], sessions: Sessions, spark: SparkSession, *, is_classic: bool) -> None:
+        self._name = name
         self._answers = answers
         self._sessions = sessions
-        self._spark = sessions.of_lane(number)
+        self._spark = spark
         self._is_classic = is_classic
-        self._group = f"connect-py-table-{uuid.uuid4().hex}"
+        self._group = f"connect-py-{uuid.uuid4().hex}"
         self._works: queue.SimpleQueue[Work[Any] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name=f"lakehouse-table-{number}", daemon=True).start()
-        _log.debug("Lane %d begins", number)
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+        _log.debug("Lane %s begins", name)
 
     def begin(self, work: Work[Any]) -> None:
         self._works.put(work)
@@ -259,7 +324,7 @@ class SparkLane:
             else:
                 self._spark.interruptAll()
         except Exception as error:  # noqa: BLE001  # the lane itself says what is wrong
-            _log.debug("Jobs of lane %d cannot be cancelled: %s", self._number, error)
+            _log.debug("Jobs of lane %s cannot be cancelled: %s", self._name, error)
 
     def end(self) -> None:
         self._works.put(None)
@@ -267,17 +332,12 @@ class SparkLane:
     def _run(self) -> None:
         self._sessions.use(self._spark)
         while (work := self._works.get()) is not None:
-            result, error = None, None
-            try:
-                self._mark(work.name)
-                result = work.do()
-            except BaseException as raised:  # noqa: BLE001  # the task's thread raises it
-                error = raised
-            self._answers.put((self, result, error))
+            self._answers.put((self, *_done(Work(work.name, functools.partial(self._do, work)))))
 
-    def _mark(self, name: str) -> None:
-        """Mark this thread's jobs: they can be cancelled together, and get their share of the cores next to those of a large table."""
+    def _do(self, work: Work[T]) -> T:
+        """Do a work. Its jobs can be cancelled together, and get their share of the cores next to those of a large table."""
         if self._is_classic:
             context = self._spark.sparkContext
-            context.setLocalProperty("spark.scheduler.pool", f"lakehouse-table-{self._number}")
-            context.setJobGroup(self._group, f"writing {name}")
+            context.setLocalProperty("spark.scheduler.pool", self._name)
+            context.setJobGroup(self._group, work.name)
+        return work.do()
