@@ -58,6 +58,11 @@ def _list(name: str, documentation: str, check: Validator | None = None, default
     return _key(name, default, documentation, ConfigType.LIST, check)
 
 
+def _at_least_one(name: str, value: Any) -> None:
+    if value is not None:
+        between(1)(name, value)
+
+
 _PLACEHOLDERS = ("topic", "prefix", "db", "schema", "table")
 
 
@@ -443,6 +448,14 @@ _GROUPS: Mapping[str, Sequence[ConfigKey]] = {
             0,
         ),
         _int("maintenance.expire-snapshots.retain-last", 10, "Iceberg: so many snapshots stay, however old.", 1),
+        _key(
+            "maintenance.expire-snapshots.retain-at-most",
+            None,
+            "Iceberg: so many snapshots stay at most, however young; by default 2000 if lakehouse.control.commit.interval-ms is below "
+            "60000, else any number. Each thousand adds 0.2 s to every batch.",
+            ConfigType.INT,
+            _at_least_one,
+        ),
         _long(
             "maintenance.remove-orphan-files.older-than-ms",
             604800000,

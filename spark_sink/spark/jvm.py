@@ -42,9 +42,8 @@ _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 
-#: Names that pyspark and the sink look up for every statement. py4j asks the JVM each time, which tries a class of that name in each
-#: package that pyspark imports, in some three hundred jars.
-_KEPT_NAMES = ("PythonUtils", "org.apache.spark.sql.functions", local.DATASET)
+#: Names that pyspark looks up for every statement.
+_KEPT_NAMES = ("PythonUtils", "org.apache.spark.sql.functions")
 
 #: Of Hadoop: the class that reads and writes local files.
 _LOCAL_FILES = "fs.file.impl"
@@ -171,7 +170,8 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         write_properties(file, all_settings)
         with _environment(variables):
             session = SparkSession.builder.getOrCreate()
-        _keep_names(session)
+        for name in _KEPT_NAMES:
+            local.java_class(session, name)
         if str(jars.local_files()) in settings.get("spark.jars", "").split(","):
             _use_local_files(session)
         return Jvm(session, scratch)
@@ -180,13 +180,6 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
     finally:
         file.unlink(missing_ok=True)
-
-
-def _keep_names(session: SparkSession) -> None:
-    """Look up `_KEPT_NAMES` once."""
-    view = session.sparkContext._jvm
-    for name in _KEPT_NAMES:
-        setattr(view, name, getattr(view, name))
 
 
 def _use_local_files(session: SparkSession) -> None:

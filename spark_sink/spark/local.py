@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 #: pyspark's frames are made of its objects.
-DATASET = "org.apache.spark.sql.classic.Dataset"
+_DATASET = "org.apache.spark.sql.classic.Dataset"
+
+
+def java_class(session: Any, name: str) -> Any:
+    """Return a class of the JVM, which is looked up once: py4j has each package that pyspark imports tried, in some three hundred jars."""
+    view = session._jvm
+    found = getattr(view, name)
+    setattr(view, name, found)
+    return found
 
 
 def collect_locally(frame: DataFrame) -> DataFrame:
@@ -31,7 +39,7 @@ def evaluate(frame: DataFrame) -> DataFrame | None:
     if plan.nodeName() != "LocalRelation":
         return None
     session: Any = frame.sparkSession
-    return _of(session, getattr(session._jvm, DATASET).ofRows(session._jsparkSession, plan))
+    return _of(session, java_class(session, _DATASET).ofRows(session._jsparkSession, plan))
 
 
 def _of(session: Any, frame: Any) -> DataFrame:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spark_sink.routing import TableName
+from spark_sink.spark.local import java_class
 from spark_sink.tables.base import properties_sql
 from spark_sink.types.columns import literal, quote
 
@@ -29,6 +30,7 @@ _ATTEMPTS = 5
 _CHANGED = "org.apache.iceberg.exceptions.CommitFailedException"
 
 _LOAD = "org.apache.iceberg.spark.Spark3Util"
+_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 
 
 class Branches(Protocol):
@@ -69,7 +71,18 @@ class Branches(Protocol):
 
 def open_branches(spark: SparkSession, catalog: str) -> Branches:
     """Return the way that a session has."""
-    return DirectBranches(spark, catalog) if hasattr(spark, "_jsparkSession") else StatementBranches(spark, catalog)
+    return DirectBranches(spark, catalog) if has_java(spark) else StatementBranches(spark, catalog)
+
+
+def has_java(spark: SparkSession) -> bool:
+    """Return whether a session is of a JVM of this process, so that Java can be called."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def load_table(spark: Any, catalog: str, name: TableName) -> Any:
+    """Return Iceberg's own `Table`, of a session that `has_java`."""
+    java_class(spark, _SESSIONS).setActiveSession(spark._jsparkSession)  # a thread's first statement does it else, and it names catalogs
+    return java_class(spark, _LOAD).loadIcebergTable(spark._jsparkSession, quoted(catalog, name))
 
 
 def quoted(catalog: str, name: TableName) -> str:
@@ -169,7 +182,7 @@ class DirectBranches:
             table.manageSnapshots().removeBranch(branch).commit()
 
     def _load(self, name: TableName) -> Any:
-        return getattr(self._session._jvm, _LOAD).loadIcebergTable(self._session._jsparkSession, quoted(self._catalog, name))
+        return load_table(self._session, self._catalog, name)
 
 
 def _answer_lost(name: TableName, error: Exception) -> None:

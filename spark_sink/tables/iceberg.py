@@ -39,6 +39,7 @@ from spark_sink.tables.base import (
     tables_of_catalog,
 )
 from spark_sink.tables.branches import Branches, quoted
+from spark_sink.tables.expiry import expire_snapshots
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
 from spark_sink.types.columns import literal, quote
@@ -252,15 +253,14 @@ class IcebergTables:
 
     def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
         # Every commit has copied the watermark into a property, so no snapshot is needed for it.
-        now = datetime.datetime.now(datetime.UTC)
+        def before(age_ms: int) -> datetime.datetime:
+            return datetime.datetime.now(datetime.UTC) - datetime.timedelta(milliseconds=age_ms)
 
-        def before(age_ms: int) -> str:
-            moment = (now - datetime.timedelta(milliseconds=age_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")
-            return f"older_than => TIMESTAMP {literal(moment)}"
-
-        self._call(name, "expire_snapshots", before(policy.older_than_ms), f"retain_last => {policy.retain_last}")
+        oldest = before(policy.older_than_ms)
+        expire_snapshots(self._spark, self._catalog, name, oldest, policy.retain_last, policy.retain_at_most)
         if thoroughly:
-            self._call(name, "remove_orphan_files", before(policy.orphans_older_than_ms))
+            moment = before(policy.orphans_older_than_ms).strftime("%Y-%m-%d %H:%M:%S.%f")
+            self._call(name, "remove_orphan_files", f"older_than => TIMESTAMP {literal(moment)}")
 
     def _call(self, name: TableName, procedure: str, *arguments: str) -> None:
         table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"

@@ -24,7 +24,7 @@ from spark_sink.sql.evolve import Rules, adapt_schema, allows, in_order_of, plan
 from spark_sink.sql.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
 from spark_sink.sql.record_schema import MAX_DEPTH, Form, parse_head, read_schemas
 from spark_sink.tables.base import evolution_sql
-from spark_sink.tables.upkeep import MaintenanceSchedule
+from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule
 from spark_sink.tables.watermark import Watermark, newest_stored
 from spark_sink.types.columns import TypeOptions, column_type, literal, quote
 from spark_sink.types.trees import parse_type, type_text
@@ -855,3 +855,24 @@ def test_versions_are_closed_and_opened_by_one_statement() -> None:
         "ON t.`id` <=> s.`id` AND s.`$closes` AND t.`__is_current` WHEN MATCHED THEN UPDATE SET t.`__valid_to` = s.`__valid_from`" in merged
     )
     assert "WHEN NOT MATCHED AND NOT s.`$closes` THEN INSERT (`id`, `n`, `__valid_from`, `__valid_to`, `__is_current`)" in merged
+
+
+@pytest.mark.parametrize(
+    ("properties", "number"),
+    [
+        ({}, None),
+        ({"control.commit.interval-ms": "59999"}, 2000),
+        ({"maintenance.expire-snapshots.retain-at-most": "7"}, 7),
+        ({"control.commit.interval-ms": "0", "maintenance.expire-snapshots.retain-at-most": "7"}, 7),
+    ],
+)
+def test_tables_that_commit_often_keep_a_number_of_snapshots(properties: dict[str, str], number: int | None) -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    parsed = parse(base | {f"lakehouse.{name}": value for name, value in properties.items()})
+    assert MaintenancePolicy.of(parsed).retain_at_most == number
+
+
+def test_no_table_keeps_no_snapshot() -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    with pytest.raises(ConfigError, match="at least 1"):
+        parse(base | {"lakehouse.maintenance.expire-snapshots.retain-at-most": "0"})
