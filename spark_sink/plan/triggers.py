@@ -1,13 +1,14 @@
 """Which ranges of the log are the next batch, and when. Tables do not know what decides it.
 
 `Trigger` is what a task asks: its own plan (`LoopTrigger`, ``lakehouse.source.mode=loop``: from its positions and the log, with nothing
-remembered anywhere) or Structured Streaming's (`plan.stream`). How large a batch may be is `BatchBound`, when it is due `Pace`, and how far
-a task with ``lakehouse.trigger=available-now`` goes `Horizon`. The task's thread owns all of them.
+remembered anywhere) or Structured Streaming's (`plan.stream`). How large a batch may be is `BatchBound`, of which topics `Turns`, when it is
+due `Pace`, and how far a task with ``lakehouse.trigger=available-now`` goes `Horizon`. The task's thread owns all of them.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from connect_py.api.record import TopicPartition
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read.ranges import Range, plan_ranges, waiting_ranges
+from spark_sink.read.reader import HELD_RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -131,11 +133,53 @@ class Pace:
         return self._clock() - self._started
 
 
+#: A round of topics is so many batches. Each more takes a reading, half a second, and makes a change wait for less of the round.
+_BATCHES_OF_A_ROUND = 3
+
+
+class Turns:
+    """Which topics are in a batch, where many have little each.
+
+    A batch of all topics has what was in the log at its beginning. A change that comes while it is written waits for its end, and then for
+    the tables before its own: as long as a batch takes, on average. So topics have their turns in a round of some batches, each with what is
+    in the log by then.
+    """
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._fewest: int = 2 * config["control.commit.threads"]
+        self._waiting: list[str] = []
+        self._size = 0
+        self._last: dict[str, int] = {}  # the number of the round's batch that had a topic
+        self._batch = 0
+
+    def are_left(self, waiting: Mapping[TopicPartition, Range]) -> bool:
+        """Return whether topics wait for their turn in the round that is under way."""
+        topics = {tp.topic for tp in waiting}
+        self._waiting = [topic for topic in self._waiting if topic in topics]
+        return bool(self._waiting)
+
+    def take(self, waiting: Mapping[TopicPartition, Range]) -> dict[TopicPartition, Range]:
+        """Return the ranges of those whose turn it is; a new round begins with those that had theirs first in the last one."""
+        if not self.are_left(waiting):
+            self._waiting = sorted({tp.topic for tp in waiting}, key=lambda topic: (self._last.get(topic, 0), topic))
+            self._size = max(self._fewest, math.ceil(len(self._waiting) / _BATCHES_OF_A_ROUND))
+        chosen, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+        self._batch += 1
+        self._last |= dict.fromkeys(chosen, self._batch)
+        topics = frozenset(chosen)
+        return {tp: found for tp, found in waiting.items() if tp.topic in topics}
+
+    def end(self) -> None:
+        """End the round: all that waits is taken together."""
+        self._waiting = []
+
+
 class LoopTrigger:
     """Batches that the task plans from its positions and the log; nothing is remembered anywhere."""
 
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
+        self._turns = Turns(config)
         self._bound = BatchBound(config)
         self._pace = Pace(config, self._bound)
         self._running = False
@@ -146,10 +190,15 @@ class LoopTrigger:
             self._running = False
             self._bound.applied(self._pace.seconds)
         waiting = waiting_ranges(positions, log, fail_on_data_loss=self._config["fail-on-data-loss"])
-        if not self._pace.due(sum(end - start for start, end in waiting.values())):
-            return None
-        self._pace.begin()
+        offsets = sum(end - start for start, end in waiting.values())
+        if not self._turns.are_left(waiting):
+            if not self._pace.due(offsets):
+                return None
+            self._pace.begin()
         self._running = True
+        if offsets < min(HELD_RECORDS, self._bound.offsets):
+            return PendingBatch(self._turns.take(waiting))
+        self._turns.end()
         promised, self._after = self._after, {}
         if promised and all(tp in waiting and waiting[tp][0] == start and waiting[tp][1] >= end for tp, (start, end) in promised.items()):
             return PendingBatch(promised)
@@ -165,6 +214,7 @@ class LoopTrigger:
     def failed(self, *, too_large: bool = False) -> None:
         # Nothing of a range is fixed before its tables have committed, so the next one may be smaller.
         self._running, self._after = False, {}
+        self._turns.end()
         if too_large:
             self._bound.too_large()
 

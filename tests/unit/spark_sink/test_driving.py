@@ -8,7 +8,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.plan.stream import CheckpointState, UnreadableError, agrees, parse_offsets
-from spark_sink.plan.triggers import Horizon, LoopTrigger, Pace
+from spark_sink.plan.triggers import Horizon, LoopTrigger, Pace, Turns
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 HADOOP = {"topics": "a", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
@@ -75,6 +75,53 @@ def test_a_backlog_of_a_whole_batch_does_not_wait_even_if_it_cannot_be_divided_e
     positions |= {tp: end for tp, (_, end) in pending.ranges.items()}
     assert driver.next(positions, log) is not None
     assert driver.next(dict.fromkeys(log, 10), log) is None, "the rest waits for the interval"
+
+
+def test_topics_that_have_little_take_turns_each_with_what_has_come_by_then() -> None:
+    driver = LoopTrigger(config(control_commit_threads="1", control_commit_interval__ms="3600000"))
+    topics = [TopicPartition(name, number) for name in "abcdefg" for number in (0, 1)]
+    positions, log = dict.fromkeys(topics, 0), dict.fromkeys(topics, (0, 1))
+
+    def batch() -> dict[TopicPartition, tuple[int, int]] | None:
+        if (pending := driver.next(positions, log)) is None:
+            return None
+        positions.update({tp: end for tp, (_, end) in pending.ranges.items()})
+        return dict(pending.ranges)
+
+    def of(names: str, end: int) -> dict[TopicPartition, tuple[int, int]]:
+        return {tp: (0, end) for tp in topics if tp.topic in names}
+
+    assert batch() == of("abc", 1)
+    log |= dict.fromkeys(topics, (0, 2))
+    assert batch() == of("def", 2)
+    assert batch() == of("g", 2)
+    assert batch() is None, "the others have had their turn, and an hour has not passed"
+
+
+def test_a_round_begins_with_the_topics_that_had_their_turn_first_in_the_last_one() -> None:
+    turns = Turns(config(control_commit_threads="1"))
+
+    def take(names: str) -> str:
+        return "".join(tp.topic for tp in turns.take({TopicPartition(name, 0): (0, 1) for name in names}))
+
+    assert [take("bcd"), take("abcd")] == ["bc", "d"], "what had nothing when the round began waits for the next one"
+    assert [take("abcd"), take("abcd")] == ["ab", "cd"]
+    assert take("ad") == "ad"
+    assert take("c") == "c"
+    assert [take("abcd"), take("abd")] == ["ab", "d"], "a topic whose records are gone is passed over"
+
+
+def test_more_than_a_few_records_are_taken_together() -> None:
+    driver = LoopTrigger(config(control_commit_threads="1"))
+    log = {TopicPartition(name, 0): (0, 3) for name in "abcd"}
+    positions = dict.fromkeys(log, 0)
+    pending = driver.next(positions, log)
+    assert pending is not None
+    assert [tp.topic for tp in pending.ranges] == ["a", "b"]
+    log |= {TopicPartition("a", 0): (0, 5000)}
+    pending = driver.next(positions, log)
+    assert pending is not None
+    assert pending.ranges == log
 
 
 def test_few_records_wait_for_more_but_not_for_ever() -> None:
