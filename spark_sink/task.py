@@ -154,7 +154,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             )
         )
         format_ = open_format(context.conversion)
-        self._reader = Reader(spark, self._config, context.kafka_options, format_, held_records=self._held_records)
+        self._reader = Reader(spark, self._config, context.kafka_options, format_, held_records=self._held_records, fetch=context.records)
         self._trigger = trigger = open_trigger(spark, self._config, self._reader, context.connector)
         self._prefetch = Prefetch(self._reader)
         if self._stopping.is_set():

@@ -17,7 +17,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api.record import TopicPartition
-from connect_py.api.task import BadRecord
+from connect_py.api.task import BadRecord, LogRecord
+from connect_py.kafka.range_reader import RangeReader
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import WorkerConversion
 from spark_sink.config.sink_config import SinkConfig, parse
@@ -44,6 +45,7 @@ class Context:
         self.rejected: list[BadRecord] = []
         self.notes: list[Mapping[str, Any]] = []
         self.config: Mapping[str, str] = {}  # of the task that was started last
+        self._ranges = RangeReader(self.kafka_options)
         self._client = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "allow.auto.create.topics": False})
 
     @property
@@ -62,6 +64,9 @@ class Context:
     def committed(self) -> Mapping[TopicPartition, int]:
         return dict(self.group)
 
+    def records(self, ranges: Mapping[TopicPartition, tuple[int, int]], max_bytes: int) -> Sequence[LogRecord] | None:
+        return self._ranges.read(ranges, max_bytes)
+
     def rewind(self) -> None:
         """Set the group back to the beginning, as a report that was lost: the next task reads everything again."""
         self.group = dict.fromkeys(self.group, 0)
@@ -73,6 +78,7 @@ class Context:
         self.rejected += records
 
     def close(self) -> None:
+        self._ranges.close()
         self._client.close()
 
 

@@ -322,6 +322,32 @@ class RecordConversion(Protocol):
         ...
 
 
+class LogRecord(Protocol):
+    """A record as Kafka holds it.
+
+    Attributes:
+        timestamp: epoch milliseconds, None when there is none.
+        timestamp_type: ``CreateTime``, ``LogAppendTime`` or None.
+    """
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int | None: ...
+    @property
+    def timestamp_type(self) -> str | None: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+
+
 class BatchSinkContext(Protocol):
     """What a sink that reads Kafka by itself may ask of the runtime.
 
@@ -357,6 +383,14 @@ class BatchSinkContext(Protocol):
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
         """Return first and next offset (last stable one) of every partition of the topics, or of all topics that match a Java regex."""
+        ...
+
+    def records(self, ranges: Mapping[TopicPartition, tuple[int, int]], max_bytes: int) -> Sequence[LogRecord] | None:
+        """Return the records of a few small ranges [start, end) of the log, read by the worker's client. One thread at a time calls it.
+
+        Returns:
+            None if the engine had better read them: they have more bytes, did not come in time, or Kafka refuses.
+        """
         ...
 
     def committed(self) -> Mapping[TopicPartition, int]:

@@ -49,7 +49,7 @@ class TopicReader:
         config = librdkafka_config(properties, ClientKind.CONSUMER) | _SMALL
         # librdkafka asks for a group's name, and never joins it: partitions are assigned here
         config |= {"group.id": "connect-py-reader", "enable.auto.commit": False, "enable.auto.offset.store": False}
-        config.setdefault("isolation.level", "read_committed")
+        config["isolation.level"] = properties.get("isolation.level", "read_committed")
         config["enable.partition.eof"] = True  # says where a partition ends behind records that are not given out, as those of commits
         try:
             self._consumer = Consumer(config, logger=ClientLog())

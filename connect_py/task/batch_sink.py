@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from connect_py.api import BadRecord, BatchSinkTask, RecordConversion, TopicPartition
+from connect_py.api.task import LogRecord
 from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.log.traces import java_name
@@ -33,6 +34,12 @@ class LogReader(Protocol):
     def group_offsets(self, group: str) -> Mapping[TopicPartition, int]: ...
 
 
+class RangeSource(Protocol):
+    """What the context needs of `connect_py.kafka.range_reader.RangeReader`."""
+
+    def read(self, ranges: Mapping[TopicPartition, tuple[int, int]], max_bytes: int) -> Sequence[LogRecord] | None: ...
+
+
 class OffsetCommit(Protocol):
     """What the loop needs of `connect_py.kafka.consumer.GroupCommitter`."""
 
@@ -49,6 +56,7 @@ class SinkContext:
         kafka_options: Mapping[str, str],
         group_id: str,
         admin: LogReader,
+        ranges: RangeSource,
         errors: SinkErrorReporter | None = None,
         metrics: ErrorMetrics | None = None,
         conversion: Callable[[], RecordConversion] | None = None,
@@ -59,6 +67,7 @@ class SinkContext:
         self.kafka_options = kafka_options
         self.group_id = group_id
         self._admin = admin
+        self._ranges = ranges
         self._errors = errors
         self._error_metrics = metrics
         self._conversion = conversion
@@ -74,6 +83,10 @@ class SinkContext:
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
         """Return first and next offset of every partition."""
         return self._admin.log_offsets(topics, pattern)
+
+    def records(self, ranges: Mapping[TopicPartition, tuple[int, int]], max_bytes: int) -> Sequence[LogRecord] | None:
+        """Read small ranges of the log by this process's client."""
+        return self._ranges.read(ranges, max_bytes)
 
     def committed(self) -> Mapping[TopicPartition, int]:
         """Return the group's committed offsets."""

@@ -500,6 +500,7 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
     from connect_py.kafka.consumer import GroupCommitter
+    from connect_py.kafka.range_reader import RangeReader
     from connect_py.task.batch_sink import BatchSinkTaskLoop, SinkContext
     from connect_py.task.chain import WorkerConversion
     from connect_py.task.failed_records import SinkErrorReporter
@@ -511,16 +512,17 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
     group = options["group.id"]
     admin = KafkaAdmin(connector_admin_properties(worker, name, number, config))
     committer = GroupCommitter(options, group)
+    ranges = RangeReader(options)
     try:
         metrics = SinkMetrics(MetricSettings.of(worker))
         metrics.add_source(task.metrics)
         errors = SinkErrorReporter(name, number, config, queue, metrics.errors)
         _collect_garbage()
-        BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
-            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion, channel.report)
-        )
+        context = SinkContext(name, number, options, group, admin, ranges, errors, metrics.errors, conversion, channel.report)
+        BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(start["task_config"], context)
     finally:
         close_queue()
+        ranges.close()
         committer.close()
         admin.close()
 

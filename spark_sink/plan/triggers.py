@@ -1,8 +1,8 @@
 """Which ranges of the log are the next batch, and when. Tables do not know what decides it.
 
 `Trigger` is what a task asks: its own plan (`LoopTrigger`, ``lakehouse.source.mode=loop``: from its positions and the log, with nothing
-remembered anywhere) or Structured Streaming's (`plan.stream`). How large a batch may be is `BatchBound`, of which topics `Turns`, when it is
-due `Pace`, and how far a task with ``lakehouse.trigger=available-now`` goes `Horizon`. The task's thread owns all of them.
+remembered anywhere) or Structured Streaming's (`plan.stream`). `BatchBound` says how large a batch may be, `Turns` of which topics, `Pace`
+when it is due, and `Horizon` how far a task with ``lakehouse.trigger=available-now`` goes. The task's thread owns all of them.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Turns:
     """Which topics are in a batch, where many have little each.
 
     A batch of all topics has what was in the log at its beginning. A change that comes while it is written waits for its end, and then for
-    the tables before its own: as long as a batch takes, on average. So topics have their turns in a round of some batches, each with what is
-    in the log by then.
+    the tables before its own: as long as a batch takes, on average. So topics have their turns in a round of some batches, each with what
+    is in the log by then.
     """
 
     def __init__(self, config: SinkConfig) -> None:

@@ -17,17 +17,19 @@ import json
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api.record import TopicPartition
+from connect_py.api.task import LogRecord
 from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read import schemaless
 from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
+from spark_sink.read.held import frame_of
 from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, offsets_json
 from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize
 from spark_sink.routing import TableName
@@ -176,6 +178,7 @@ class Reader:
 
     Args:
         held_records: how many records a batch has at most that the driver holds.
+        fetch: reads them (`BatchSinkContext.records`); without it, or where it does not, Spark does.
     """
 
     def __init__(
@@ -186,11 +189,14 @@ class Reader:
         records: RecordFormat | None = None,
         *,
         held_records: int = HELD_RECORDS,
+        fetch: Callable[[Mapping[TopicPartition, Range], int], Sequence[LogRecord] | None] | None = None,
     ) -> None:
+        self._fetch = None if config.kafka else fetch  # settings of Spark's client are not those of the worker's
         self._held_records = held_records if config["spark.remote"] is None else 0
         self._spark = spark
         self._config = config
         self._format = PlainRecords() if records is None else records
+        self._with_headers = self._format.needs_headers or str(config["tables.route-field"]).startswith("__header.")
         self._types = replace(config.types, decimals_numeric=self._format.numeric_decimals)
         # The consumer of a batch is closed at its end and waits for its last fetch, half a second by default, which is of what follows the
         # range: it need not wait, and of twenty topics a core reads ten after each other. Unlike a consumer of Connect's it reads committed
@@ -215,8 +221,9 @@ class Reader:
             FatalTaskError: a record cannot become a row; the text names it. Nothing has been written.
         """
         self._peek(ranges)
-        kafka = self._kafka(ranges) if records is None else records
         is_held = self._may_be_held(ranges)
+        kafka = self._fetched(ranges) if records is None and is_held else records
+        kafka = self._kafka(ranges) if kafka is None else kafka
         rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route")
         if len(ranges) > (cores := parallelism(self._spark)):
             rows = rows.coalesce(cores)  # each table looks through the batch: by a task a core, not by one for each of the topics
@@ -229,6 +236,11 @@ class Reader:
         except BaseException:
             rows.unpersist()
             raise
+
+    def _fetched(self, ranges: Mapping[TopicPartition, Range]) -> DataFrame | None:
+        """Return a frame of what the driver has read itself, if it could."""
+        records = None if self._fetch is None else self._fetch(ranges, _HELD_BYTES)
+        return None if records is None else frame_of(self._spark, records, headers=self._with_headers)
 
     def _may_be_held(self, ranges: Mapping[TopicPartition, Range]) -> bool:
         """Return whether the driver can hold the records of ranges itself."""
@@ -262,11 +274,10 @@ class Reader:
         topics: dict[str, list[int]] = {}
         for tp in partitions:
             topics.setdefault(tp.topic, []).append(tp.partition)
-        with_headers = headers or self._format.needs_headers or str(self._config["tables.route-field"]).startswith("__header.")
         return {
             **self._options,
             "assign": json.dumps(topics),
-            "includeHeaders": str(with_headers).lower(),
+            "includeHeaders": str(headers or self._with_headers).lower(),
             "failOnDataLoss": str(self._config["fail-on-data-loss"]).lower(),
         }
 
