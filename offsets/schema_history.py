@@ -219,7 +219,8 @@ class KafkaSchemaHistory:
     def _opened(self) -> Producer:
         if self._producer is None:
             settings = librdkafka_config({**self._properties, "acks": "all", "enable.idempotence": "true"}, ClientKind.PRODUCER)
-            settings |= {"linger.ms": 0, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
+            # records that come in a row go together; `flush` does not wait
+            settings |= {"linger.ms": 50, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
             self._producer = Producer(settings, logger=ClientLog())
             connect_now(self._producer, self.topic)
         return self._producer

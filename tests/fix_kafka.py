@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pytest
@@ -19,9 +19,14 @@ from tests.waiting import eventually
 
 @dataclass(frozen=True)
 class Kafka:
-    """Where the broker is, and what its topics hold."""
+    """Where the broker is, and what its topics hold.
+
+    Attributes:
+        asking: a client for `count` that stays, since tests ask many times a second: one of its own costs 10 ms of CPU and 50 ms each time.
+    """
 
     bootstrap: str
+    asking: Consumer | None = field(default=None, repr=False, compare=False)
 
     def read(self, topic: str) -> list[Message]:
         """All records that are in the topic now, partition by partition; none when the topic does not exist.
@@ -45,12 +50,13 @@ class Kafka:
 
     def count(self, topic: str) -> int:
         """How many records have been written to the topic (of one partition or more); 0 when it does not exist."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "tests"})
+        consumer = self.asking or Consumer({"bootstrap.servers": self.bootstrap, "group.id": "tests"})
         try:
             numbers = consumer.list_topics(topic, timeout=20).topics[topic].partitions
             return sum(next_offset(consumer, TopicPartition(topic, number)) for number in numbers)
         finally:
-            consumer.close()
+            if consumer is not self.asking:
+                consumer.close()
 
 
 def set_topic(bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
@@ -84,7 +90,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         yield Kafka(given)
         return
     broker = KafkaBroker(tmp_path_factory.mktemp("kafka"), print)
-    yield Kafka(broker.bootstrap)
+    asking = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "tests"})
+    yield Kafka(broker.bootstrap, asking)
+    asking.close()
     broker.discard()
 
 

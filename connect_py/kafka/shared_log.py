@@ -29,15 +29,11 @@ log = logging.getLogger(__name__)
 #: How soon a writer notices that its record is acknowledged when the reader's thread, which serves the same client, was told so.
 _ACKNOWLEDGED_SECONDS = 0.005
 
-#: A partition that joins the fetcher late waits for the request under way, which an empty topic holds for this long; so a low value makes
-#: starting quick, and ten empty requests a second cost nothing that can be measured.
-FETCH_WAIT_MS = 100
-
 #: How long the reader waits for records before it looks whether it must stop.
 POLL_SECONDS = 0.1
 
 #: Records of internal topics are few; these bounds keep a client's buffers small compared to the worker's memory budget.
-_SMALL_CONSUMER = {"queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": FETCH_WAIT_MS, "fetch.error.backoff.ms": 100}
+_SMALL_CONSUMER = {"queued.max.messages.kbytes": 4096, "fetch.error.backoff.ms": 100}
 _SMALL_PRODUCER = {"queue.buffering.max.kbytes": 32768, "linger.ms": 0}
 
 

@@ -150,9 +150,10 @@ class TaskHistory:
             for level in range(1, len(RINGS)):
                 if int(now // RINGS[level][0]) != self._last[level]:
                     self._aggregate(level)
+        is_new = not self._last[0]
         for level, (step, slots) in enumerate(RINGS):
             new = int(now // step)
-            passed = new - self._last[level]
+            passed = 0 if is_new else new - self._last[level]
             for empty in range(new - min(passed if passed >= 0 else slots, slots) + 1, new + 1):
                 for series in self._rings[level]:
                     series[empty % slots] = _NAN

@@ -21,8 +21,13 @@ from connect_py.app.services.process import command_of, free_port, wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
+
+
+#: A scrape is long, and shows something else when a task has reported.
+TASKS_REPORT_SECONDS = 2
 
 
 class Scrape:
@@ -51,7 +56,7 @@ class Scrape:
             return answer.read().decode()
 
     def until(self, expected: float | None, name: str, /, **labels: str) -> None:
-        wait_until(lambda: self(name, **labels) == expected, 30, f"{name}{labels} to be {expected}")
+        eventually(lambda: self(name, **labels) == expected, f"{name}{labels} of {expected}", 30, pause=TASKS_REPORT_SECONDS / 8)
 
 
 def test_a_source_shows_its_snapshot_and_its_stream(worker: Worker, postgres: PostgresAddress, database: str, tag: str) -> None:

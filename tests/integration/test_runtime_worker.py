@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,23 @@ def lines(tmp_path: Path) -> Path:
     path = tmp_path / "lines.txt"
     path.write_text("one\ntwo\n")
     return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker for the tests here that leave it running."""
+    made = Worker(tmp_path_factory.mktemp("undisturbed"), kafka.bootstrap)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def worker(undisturbed: Worker, tag: str) -> Iterator[Worker]:
+    """A worker without any task; the connector `tag` is deleted after the test."""
+    assert undisturbed.children() == []
+    yield undisturbed
+    undisturbed.delete(tag)
+    wait_until(lambda: not undisturbed.children(), 60, "no process")
 
 
 def file_source(path: Path, topic: str, **more: str) -> dict[str, str]:
@@ -51,6 +68,11 @@ def await_position(worker: Worker, name: str, position: int) -> None:
     wait_until(lambda: [entry["offset"]["position"] for entry in offsets(worker, name)] == [position], 60, f"position {position}")
 
 
+def signal_another_thread(worker: Worker) -> None:
+    """Send SIGTERM so that one of the worker's threads gets it that does not wait for it, as the kernel may decide by itself."""
+    os.kill(next(thread for thread in map(int, os.listdir(f"/proc/{worker.pid}/task")) if thread != worker.pid), signal.SIGTERM)
+
+
 def test_a_worker_that_is_killed_leaves_no_process_and_goes_on_where_it_was(
     make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
 ) -> None:
@@ -69,10 +91,7 @@ def test_a_worker_that_is_killed_leaves_no_process_and_goes_on_where_it_was(
     await_values(kafka, tag, ["one", "two", "three"])
 
 
-def test_a_task_that_is_killed_is_started_again_and_goes_on(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
-) -> None:
-    worker = make_worker()
+def test_a_task_that_is_killed_is_started_again_and_goes_on(worker: Worker, kafka: Kafka, tag: str, lines: Path) -> None:
     worker.create(tag, file_source(lines, tag))
     await_values(kafka, tag, ["one", "two"])
     await_position(worker, tag, 8)
@@ -92,7 +111,8 @@ def test_a_stopped_worker_commits_what_it_sent_and_reports_unassigned(
     worker = make_worker(properties={"offset.flush.interval.ms": "3600000"})
     worker.create(tag, file_source(lines, tag))
     await_values(kafka, tag, ["one", "two"])
-    worker.stop()
+    signal_another_thread(worker)
+    wait_until(lambda: not worker.service.is_alive(), 30, "end of the worker")
     reports = [
         json.loads(m.value())["state"]
         for m in kafka.read(worker.topic("status"))
@@ -106,9 +126,8 @@ def test_a_stopped_worker_commits_what_it_sent_and_reports_unassigned(
 
 
 def test_the_same_configuration_again_leaves_the_task_alone_and_another_restarts_it(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+    worker: Worker, kafka: Kafka, tag: str, lines: Path
 ) -> None:
-    worker = make_worker()
     config = file_source(lines, tag)
     worker.create(tag, config)
     before = worker.children()
@@ -120,10 +139,7 @@ def test_the_same_configuration_again_leaves_the_task_alone_and_another_restarts
     worker.wait_for(tag, "RUNNING")
 
 
-def test_pause_stop_resume_and_delete_do_to_the_process_what_they_say(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
-) -> None:
-    worker = make_worker()
+def test_pause_stop_resume_and_delete_do_to_the_process_what_they_say(worker: Worker, kafka: Kafka, tag: str, lines: Path) -> None:
     worker.create(tag, file_source(lines, tag))
     await_values(kafka, tag, ["one", "two"])
     worker.request("PUT", f"/connectors/{tag}/pause")
@@ -143,10 +159,7 @@ def test_pause_stop_resume_and_delete_do_to_the_process_what_they_say(
         wait_until(lambda: not worker.status(tag), 60, "no status")
 
 
-def test_a_connector_made_stopped_runs_nothing_and_takes_offsets(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
-) -> None:
-    worker = make_worker()
+def test_a_connector_made_stopped_runs_nothing_and_takes_offsets(worker: Worker, kafka: Kafka, tag: str, lines: Path) -> None:
     worker.request("POST", "/connectors", {"name": tag, "config": file_source(lines, tag), "initial_state": "STOPPED"})
     entry = {"partition": {"filename": str(lines)}, "offset": {"position": 4}}
     worker.request("PATCH", f"/connectors/{tag}/offsets", {"offsets": [entry]})
@@ -159,10 +172,7 @@ def test_a_connector_made_stopped_runs_nothing_and_takes_offsets(
     assert refused.value.status == 400
 
 
-def test_a_failed_task_says_why_and_a_restart_of_the_failed_brings_it_back(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
-) -> None:
-    worker = make_worker()
+def test_a_failed_task_says_why_and_a_restart_of_the_failed_brings_it_back(worker: Worker, kafka: Kafka, tag: str, lines: Path) -> None:
     worker.create(tag, file_source(lines, tag))
     await_values(kafka, tag, ["one", "two"])
     await_position(worker, tag, 8)
@@ -183,10 +193,7 @@ def test_a_failed_task_says_why_and_a_restart_of_the_failed_brings_it_back(
     await_values(kafka, tag, ["one", "two", "three"])
 
 
-def test_topics_are_known_while_records_flow_and_forgotten_on_request(
-    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
-) -> None:
-    worker = make_worker()
+def test_topics_are_known_while_records_flow_and_forgotten_on_request(worker: Worker, kafka: Kafka, tag: str, lines: Path) -> None:
     worker.create(tag, file_source(lines, tag))
 
     def topics() -> list[str]:

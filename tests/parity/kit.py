@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -44,6 +45,8 @@ QUIET_SECONDS = 0.3
 OFFSETS_SECONDS = 2.2
 #: How long what the golden knows may take to come.
 KNOWN_SECONDS = 30.0
+#: A worker's figures are asked for as often; tasks report theirs every two seconds.
+FIGURES_SECONDS = 0.4
 #: How long a connector's tasks may take to end after its deletion.
 ENDING_SECONDS = 10.0
 #: Topics whose counts differ from run to run: others' changes show there, or the clock does.
@@ -85,6 +88,29 @@ def load(folder: Path | None = None) -> None:
             importlib.import_module(path.stem)
     finally:
         sys.path.remove(where)
+
+
+class Figures:
+    """What a worker's `/metrics` say, asked for once for all scenarios that want to know at a time: it is long."""
+
+    _STREAMS = re.compile(r'^debezium_metrics_Connected\{[^}]*connector="([^"]*)"[^}]*\} 1(?:\.0)?$', re.MULTILINE)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked = -FIGURES_SECONDS
+        self._streaming: frozenset[str] | None = None
+
+    def streaming(self, call: Callable[[str, str], requests.Response]) -> frozenset[str] | None:
+        """Return the connectors that read their database's log; None where the worker does not show it."""
+        with self._lock:
+            if time.monotonic() - self._asked > FIGURES_SECONDS:
+                answer = call("GET", "/metrics")
+                self._streaming = frozenset(self._STREAMS.findall(answer.text)) if answer.status_code == 200 else None
+                self._asked = time.monotonic()
+            return self._streaming
+
+
+_figures = functools.cache(lambda url: Figures())
 
 
 @dataclass(frozen=True)
@@ -349,15 +375,12 @@ class Run:
             seconds: how long that takes with a worker that does not show it on `/metrics` either.
             names: of the connectors; all of this run by default.
         """
-        if not self._known or self.call("GET", "/metrics").status_code != 200:
+        figures = _figures(self.servers.connect_url)
+        if not self._known or figures.streaming(self.call) is None:
             quiet_period(seconds)
             return
-        wanted = re.compile(rf'^debezium_metrics_Connected\{{[^}}]*connector="([^"]*{self.tag})"[^}}]*\}} 1(?:\.0)?$', re.MULTILINE)
-        self.until(
-            lambda: set(wanted.findall(self.call("GET", "/metrics").text)) >= set(names or self.connectors),
-            KNOWN_SECONDS,
-            f"{names or self.connectors} to stream",
-        )
+        wanted = set(names or self.connectors)
+        self.until(lambda: (figures.streaming(self.call) or set()) >= wanted, KNOWN_SECONDS, f"{names or self.connectors} to stream")
 
     def _quiet(self, seconds: float) -> None:
         began = time.monotonic()
@@ -415,7 +438,8 @@ class Run:
 
     def mysql_admin(self) -> pymysql.Connection:
         """Return a new connection to the MySQL server, in no schema. Autocommit."""
-        return pymysql.connect(**self.servers.mysql, autocommit=True)
+        # without TLS: each connection would read the system's certificates, 20 ms of CPU
+        return pymysql.connect(**self.servers.mysql, autocommit=True, ssl_disabled=True)
 
     def mysql(self, *setup: str, database: str | None = None) -> pymysql.Connection:
         """Make a schema (database) of its own, with the setup statements run in it. Autocommit."""

@@ -39,6 +39,10 @@ _Build = Callable[["WorkerConfig", str], "DistributedHerder | StandaloneHerder"]
 #: working directory off its path: a module there would stand in for the standard library's.
 TASK_COMMAND = (sys.executable, "-P", "-m", "connect_py.app.cli", "task")
 
+#: How late a worker may notice a signal that the kernel has given to another thread than the first: only that one runs handlers, and its
+#: wait continues. It happens when both wake at a time, as when SIGTERM follows a request that starts threads.
+_SIGNAL_SECONDS = 0.5
+
 #: After how long a start that waits for Kafka says so; a broker that is there answers in a fraction of it.
 _SILENCE_SECONDS = 3.0
 
@@ -183,7 +187,8 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
         code = _create_connectors(herder, connector_files)
         if code == 0:
             notify_service_manager("READY=1")
-            stop.wait()
+            while not stop.wait(_SIGNAL_SECONDS):
+                pass
             code = 1 if is_deaf.is_set() else 0
             log.info("Kafka Connect stopping")
             log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)

@@ -136,7 +136,8 @@ class MySqlAddress:
 
     def connect(self) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
         """Return a connection in autocommit mode; the caller closes it."""
-        return pymysql.connect(host=self.host, port=self.port, user=self.user, password=self.password, autocommit=True)
+        # without TLS: for each connection of its own, the client would read the system's certificates, 20 ms of CPU
+        return pymysql.connect(host=self.host, port=self.port, user=self.user, password=self.password, autocommit=True, ssl_disabled=True)
 
 
 class OwnServer(MySqlAddress):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from connect_py.api import EncodedBatch, Header, RecordMetadata, Route, SourceRecord, SourceTask
+from connect_py.clock import SystemClock
 from connect_py.data.schema import STRING
 from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError
 from connect_py.kafka.producer import RECORD_TOO_LARGE
@@ -72,12 +73,22 @@ class Message:
         return 7
 
 
+class HastyClock(SystemClock):
+    """The machine's, but that waits for Kafka's answers are over at once."""
+
+    passed = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.passed
+
+
 class FakeProducer:
     """Acknowledges at the next `poll`, unless told otherwise."""
 
     holds_back = True
 
-    def __init__(self) -> None:
+    def __init__(self, clock: HastyClock) -> None:
+        self.clock = clock
         self.sent: list[tuple[str, bytes | None, bytes | None, Any]] = []
         self.waiting: list[tuple[Message, Callable[..., None]]] = []
         self.is_away = False
@@ -122,6 +133,8 @@ class FakeProducer:
 
     def flush(self, timeout_seconds: float) -> int:
         self.poll(timeout_seconds)
+        if self.waiting:
+            self.clock.passed += timeout_seconds
         return len(self.waiting)
 
     def send_now(self) -> None:
@@ -212,9 +225,10 @@ class Run:
         kind: type[ScriptedTask] = ScriptedTask,
         delivery_error: Callable[..., ConnectError] = lambda error, topic, size: ConnectError(f"{error} ({topic}, {size})"),
     ) -> None:
-        self.control = TaskControl(paused=paused)
+        clock = HastyClock()
+        self.control = TaskControl(paused=paused, clock=clock)
         self.task = kind(script, lambda: self.control.stop(1.0))
-        self.producer, self.writer, self.reports = FakeProducer(), MemoryWriter(), []
+        self.producer, self.writer, self.reports = FakeProducer(clock), MemoryWriter(), []
         self.producer.only_errors = not commits_records(self.task)
         config = config or {}
         errors = SourceErrorReporter("c", 0, config)
@@ -233,6 +247,7 @@ class Run:
             SendErrorHandler(tolerance, errors),
             delivery_error=delivery_error,
             flush_timeout_seconds=0.2,
+            clock=clock.now,
         )
 
     def __call__(self) -> "Run":
