@@ -51,7 +51,8 @@ def frame_of(spark: SparkSession, records: Sequence[LogRecord], *, headers: bool
 
     table = _table(records, headers=headers)
     session: Any = spark
-    with tempfile.NamedTemporaryFile(prefix="connect-py-", suffix=".arrow") as file:
+    folder = java_class(session, "java.lang.System").getProperty("java.io.tmpdir")  # what a kill leaves there is removed (`spark.jvm`)
+    with tempfile.NamedTemporaryFile(suffix=".arrow", dir=folder) as file:
         with pyarrow.ipc.new_stream(file, table.schema) as stream:
             stream.write_batch(table)
         file.flush()
