@@ -386,7 +386,7 @@ class BatchSinkContext(Protocol):
         ...
 
     def records(self, ranges: Mapping[TopicPartition, tuple[int, int]], max_bytes: int) -> Sequence[LogRecord] | None:
-        """Return the records of a few small ranges [start, end) of the log, read by the worker's client. One thread at a time calls it.
+        """Return the records of a few small ranges [start, end) of the log, read by the worker's client.
 
         Returns:
             None if the engine had better read them: they have more bytes, did not come in time, or Kafka refuses.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Mapping
 
@@ -29,7 +30,7 @@ _MESSAGES = 500
 
 
 class RangeReader:
-    """Reads ranges. One thread at a time uses it; its client is made when it is first needed.
+    """Reads ranges, one call after the other; its client is made when it is first needed.
 
     Args:
         properties: Java consumer properties, `client.sink_consumer_properties`; without another isolation level committed records are read.
@@ -38,26 +39,31 @@ class RangeReader:
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
         self._client: Consumer | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()  # a client must not be closed while it reads
 
     def read(self, ranges: Mapping[TopicPartition, tuple[int, int]], max_bytes: int, seconds: float = 2.0) -> list[ConsumedRecord] | None:
         """Return the records of some ranges [start, end), those of a partition in order.
 
         Returns:
             None if it would be better to read them in another way, which also says what is wrong: keys and values have more than
-            `max_bytes`, they did not come in time, or Kafka refuses.
+            `max_bytes`, they did not come in time, or Kafka refuses; also after `close`.
 
         Raises:
             ConfigError: a property of the client cannot be used.
         """
-        client = self._open()
-        try:
-            client.assign([_TopicPartition(topic, number, start) for (topic, number), (start, _) in ranges.items()])
-            return _collect(client, ranges, max_bytes, time.monotonic() + seconds)
-        except KafkaException as error:
-            _log.debug("Ranges of the log are not read: %s", error_text(error))
-            return None
-        finally:
-            client.unassign()
+        with self._lock:
+            if self._is_closed:
+                return None
+            client = self._open()
+            try:
+                client.assign([_TopicPartition(topic, number, start) for (topic, number), (start, _) in ranges.items()])
+                return _collect(client, ranges, max_bytes, time.monotonic() + seconds)
+            except KafkaException as error:
+                _log.debug("Ranges of the log are not read: %s", error_text(error))
+                return None
+            finally:
+                client.unassign()
 
     def _open(self) -> Consumer:
         if self._client is None:
@@ -74,10 +80,12 @@ class RangeReader:
         return self._client
 
     def close(self) -> None:
-        """Release the client."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """Release the client, when it has read what is under way. Any thread may call it."""
+        with self._lock:
+            self._is_closed = True
+            if self._client is not None:
+                self._client.close()
+                self._client = None
 
 
 def _collect(

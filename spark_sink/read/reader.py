@@ -1,4 +1,5 @@
-"""From a range of Kafka's log to typed rows: read by Spark in the JVM, decoded by expressions made from the records' own schemas.
+"""From a range of Kafka's log to typed rows: read by Spark in the JVM, decoded by expressions made from the records' own schemas. Small
+ranges are read by the runtime's client (`read.held`).
 
 A batch is read once. The rows that stay are kept without their schemas: each record's two schema texts become fingerprints, and the driver
 fetches and parses the text of one record for every fingerprint that it has not met.

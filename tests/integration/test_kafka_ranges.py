@@ -101,6 +101,15 @@ def test_what_is_too_large_or_not_there_is_left_to_others(kafka: Kafka, topics: 
     assert values(reader, {a: (1, 2)}) == [b"y" * 500], "and none of it is remembered"
 
 
+def test_a_reader_that_was_closed_reads_no_more(kafka: Kafka, topics: list[str], reader: RangeReader) -> None:
+    produce(kafka, topics[0], b"a0")
+    ranges = {TopicPartition(topics[0], 0): (0, 1)}
+    assert values(reader, ranges) == [b"a0"]
+    reader.close()
+    reader.close()
+    assert values(reader, ranges) is None
+
+
 def test_a_property_that_cannot_be_used_is_named() -> None:
     with pytest.raises(ConfigError, match=r"isolation\.level"):
         RangeReader({"bootstrap.servers": "localhost:1", "isolation.level": "nonsense"}).read({TopicPartition("t", 0): (0, 1)}, LARGE)
