@@ -12,7 +12,7 @@ Differences from the bare client that callers can rely on:
 
 `GroupCommitter` commits offsets of a consumer group without being a member of it, for sinks whose engine reads Kafka by itself. The commit
 is a "simple" one (generation -1, no member id), which the coordinator accepts while the group has no members (`GroupCoordinator`,
-`OffsetCommit` of a standalone consumer).
+`OffsetCommit` of a standalone consumer). `log_consumer` is for those that read a log without any group.
 
 One thread uses an instance of either.
 """
@@ -422,6 +422,43 @@ def _places(partitions: Iterable[TopicPartition], offsets: Mapping[TopicPartitio
     return [_TopicPartition(topic, number, offsets[TopicPartition(topic, number)]) for topic, number in partitions]
 
 
+#: A member's settings, which a client that never joins its group must not carry.
+_OF_MEMBERS = ("group.instance.id", "group.protocol", "group.remote.assignor")
+
+
+def lone_consumer(properties: Mapping[str, str], settings: Mapping[str, Any], logger: ClientLog | None = None) -> Consumer:
+    """Return a client that joins no group: whoever uses it commits, or assigns partitions.
+
+    Args:
+        properties: Java consumer properties.
+        settings: librdkafka's own, which win over them; with ``group.id``, for which it asks in any case.
+
+    Raises:
+        ConfigError: a property that cannot be used.
+    """
+    config = librdkafka_config(properties, ClientKind.CONSUMER) | {"enable.auto.commit": False, **settings}
+    for name in _OF_MEMBERS:
+        config.pop(name, None)
+    try:
+        return Consumer(config) if logger is None else Consumer(config, logger=logger)
+    except (KafkaException, ValueError) as error:
+        raise ConfigError(f"The consumer's properties cannot be used: {error_text(error)}") from error
+
+
+def log_consumer(properties: Mapping[str, str], settings: Mapping[str, Any]) -> Consumer:
+    """Return a lone consumer that reads committed records, unless the properties say otherwise, and says where partitions end.
+
+    Raises as `lone_consumer`.
+    """
+    reading = {
+        "group.id": "connect-py-reader",
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,  # also behind records that are not given out, as those of commits
+        "isolation.level": properties.get("isolation.level", "read_committed"),
+    }
+    return lone_consumer(properties, {**reading, **settings}, ClientLog())
+
+
 class GroupCommitter:
     """Commits and reads a group's offsets.
 
@@ -435,16 +472,8 @@ class GroupCommitter:
 
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self.group = group
-        config = librdkafka_config(properties, ClientKind.CONSUMER)
         # this client is never polled, so librdkafka's lines would pile up in its queue; what goes wrong is raised by the call
-        config |= {"group.id": group, "enable.auto.commit": False, "log_level": 2}
-        # a member's settings, which a client that never joins must not carry
-        for name in ("group.instance.id", "group.protocol", "group.remote.assignor"):
-            config.pop(name, None)
-        try:
-            self._client = Consumer(config)
-        except (KafkaException, ValueError) as error:
-            raise ConfigError(f"The consumer's properties cannot be used: {error_text(error)}") from error
+        self._client = lone_consumer(properties, {"group.id": group, "log_level": 2})
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Store next offsets; returns when the coordinator has them. Raises RetriableError."""

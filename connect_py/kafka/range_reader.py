@@ -11,19 +11,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
-from connect_py.errors import ConfigError
-from connect_py.kafka.client_log import ClientLog
-from connect_py.kafka.consumer import ConsumedRecord, consumed_record
+from connect_py.kafka.consumer import ConsumedRecord, consumed_record, log_consumer
 from connect_py.kafka.producer import error_text
-from connect_py.kafka.settings import ClientKind, librdkafka_config
 
 _log = logging.getLogger(__name__)
 
 #: Ranges are in the log already, so a fetch that waits is of what follows them.
 _QUICK = {"fetch.wait.max.ms": 5, "auto.offset.reset": "error"}
-
-#: A member's settings, which a client that never joins must not carry.
-_OF_MEMBERS = ("group.instance.id", "group.protocol", "group.remote.assignor")
 
 _POLL_SECONDS = 0.1
 _MESSAGES = 500
@@ -67,16 +61,7 @@ class RangeReader:
 
     def _open(self) -> Consumer:
         if self._client is None:
-            config = librdkafka_config(self._properties, ClientKind.CONSUMER) | _QUICK
-            config |= {"enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True}
-            config.setdefault("group.id", "connect-py-reader")  # librdkafka asks for a name
-            config["isolation.level"] = self._properties.get("isolation.level", "read_committed")
-            for name in _OF_MEMBERS:
-                config.pop(name, None)
-            try:
-                self._client = Consumer(config, logger=ClientLog())
-            except (KafkaException, ValueError) as error:
-                raise ConfigError(f"The consumer's properties cannot be used: {error}") from error
+            self._client = log_consumer(self._properties, _QUICK)
         return self._client
 
     def close(self) -> None:

@@ -8,16 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
-from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.client_log import ClientLog
-from connect_py.kafka.consumer import ConsumedRecord, consumed_record
+from connect_py.kafka.consumer import ConsumedRecord, consumed_record, log_consumer
 from connect_py.kafka.producer import error_text
-from connect_py.kafka.settings import ClientKind, librdkafka_config
 
 #: How long a broker may take to name a topic's partitions and their offsets.
 _LOOK_UP_SECONDS = 15.0
@@ -46,15 +44,7 @@ class TopicReader:
     """
 
     def __init__(self, properties: Mapping[str, str], *, since: int | None = None, from_end: bool = False) -> None:
-        config = librdkafka_config(properties, ClientKind.CONSUMER) | _SMALL
-        # librdkafka asks for a group's name, and never joins it: partitions are assigned here
-        config |= {"group.id": "connect-py-reader", "enable.auto.commit": False, "enable.auto.offset.store": False}
-        config["isolation.level"] = properties.get("isolation.level", "read_committed")
-        config["enable.partition.eof"] = True  # says where a partition ends behind records that are not given out, as those of commits
-        try:
-            self._consumer = Consumer(config, logger=ClientLog())
-        except (KafkaException, ValueError) as error:
-            raise ConfigError(f"Kafka's client properties cannot be used: {error}") from error
+        self._consumer = log_consumer(properties, _SMALL)
         self._admin = KafkaAdmin(properties, timeout=_LOOK_UP_SECONDS)
         self._since, self._from_end = since, from_end
         self._topics: set[str] = set()
