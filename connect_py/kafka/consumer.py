@@ -427,7 +427,7 @@ _OF_MEMBERS = ("group.instance.id", "group.protocol", "group.remote.assignor")
 
 
 def lone_consumer(properties: Mapping[str, str], settings: Mapping[str, Any], logger: ClientLog | None = None) -> Consumer:
-    """Return a client that joins no group: whoever uses it commits, or assigns partitions.
+    """Return a client that joins no group: its user commits, or assigns partitions.
 
     Args:
         properties: Java consumer properties.
