@@ -459,6 +459,15 @@ def log_consumer(properties: Mapping[str, str], settings: Mapping[str, Any]) -> 
     return lone_consumer(properties, {**reading, **settings}, ClientLog())
 
 
+#: What the client mends by itself.
+_PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Return whether a reader need only wait: the client mends what is wrong."""
+    return error.code() in _PASSING or error.retriable()
+
+
 class GroupCommitter:
     """Commits and reads a group's offsets.
 

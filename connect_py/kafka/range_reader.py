@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
-from connect_py.kafka.consumer import ConsumedRecord, consumed_record, log_consumer
+from connect_py.kafka.consumer import ConsumedRecord, consumed_record, is_passing, log_consumer
 from connect_py.kafka.producer import error_text
 
 _log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def _collect(
             partition = TopicPartition(message.topic(), message.partition())
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                if error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+                if is_passing(error):
                     continue
                 raise KafkaException(error)
             if (end := left.get(partition)) is None:

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as _TopicPartition
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.consumer import ConsumedRecord, consumed_record, log_consumer
+from connect_py.kafka.consumer import ConsumedRecord, consumed_record, is_passing, log_consumer
 from connect_py.kafka.producer import error_text
 
 #: How long a broker may take to name a topic's partitions and their offsets.
@@ -26,9 +26,6 @@ _SMALL = {"queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": 100}
 #: How long a reader that must come to an end waits without any progress.
 _STALLED_SECONDS = 60.0
 _POLL_SECONDS = 0.2
-
-#: What the client mends by itself.
-_PASSING = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
 
 
 class TopicReader:
@@ -102,7 +99,7 @@ class TopicReader:
                 self._positions[partition] = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._positions[partition] = max(message.offset(), self._positions.get(partition, 0))
-            elif error.code() not in _PASSING and not error.retriable():
+            elif not is_passing(error):
                 raise ConnectError(f"Kafka refuses: {error.str()}")
         return records
 

@@ -133,7 +133,7 @@ class Pace:
         return self._clock() - self._started
 
 
-#: A round of topics is so many batches. Each more takes a reading, half a second, and makes a change wait for less of the round.
+#: Batches of a round of topics. With more of them a change waits for less of the round, which takes a reading and a plan more for each.
 _BATCHES_OF_A_ROUND = 3
 
 

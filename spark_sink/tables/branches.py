@@ -90,6 +90,12 @@ def quoted(catalog: str, name: TableName) -> str:
     return ".".join(quote(part) for part in (catalog, *name.parts))
 
 
+def procedure_sql(catalog: str, name: TableName, procedure: str, *arguments: str) -> str:
+    """Return the call of a procedure of Iceberg's for a table; further arguments as ``name => value``."""
+    table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
+    return f"CALL {quote(catalog)}.system.{procedure}({', '.join((table, *arguments))})"
+
+
 class StatementBranches:
     """`Branches` by statements."""
 
@@ -112,10 +118,9 @@ class StatementBranches:
         self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} CREATE BRANCH {quote(branch)}{version}")
 
     def publish(self, name: TableName, target: str, branch: str, properties: Callable[[int], Mapping[str, str]]) -> int:
-        table = ".".join(quote(part) for part in name.parts)
-        call = f"fast_forward(table => {literal(table)}, branch => {literal(target)}, to => {literal(branch)})"
+        call = procedure_sql(self._catalog, name, "fast_forward", f"branch => {literal(target)}", f"to => {literal(branch)}")
         try:
-            return int(self._spark.sql(f"CALL {quote(self._catalog)}.system.{call}").collect()[0]["updated_ref"])
+            return int(self._spark.sql(call).collect()[0]["updated_ref"])
         except Exception as error:
             with contextlib.suppress(Exception):  # what failed is the error to show
                 heads = self._heads(name)

@@ -9,35 +9,29 @@ Spark's procedure compares the files of all snapshots, whether or not one is to 
 
 from __future__ import annotations
 
-import datetime
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
-from spark_sink.tables.branches import has_java, load_table, quoted
-from spark_sink.types.columns import literal, quote
+from spark_sink.tables.branches import has_java, load_table, procedure_sql, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
-
-def expire_snapshots(
-    spark: SparkSession, catalog: str, name: TableName, older_than: datetime.datetime, retain_last: int, retain_at_most: int | None
-) -> None:
+def expire_snapshots(spark: SparkSession, catalog: str, name: TableName, before: int, retain_last: int, retain_at_most: int | None) -> None:
     """Expire snapshots; the heads of branches, and those with tags, stay.
 
     Args:
-        older_than: those that are younger stay, unless they are too many.
+        before: milliseconds since 1970; those that are younger stay, unless they are too many.
         retain_last: how many stay, however old they are.
         retain_at_most: how many stay at most, of this and all branches together; None for any number.
     """
     expire = expire_by_java if has_java(spark) else expire_by_statement
-    expire(spark, catalog, name, (older_than - _EPOCH) // datetime.timedelta(milliseconds=1), retain_last, retain_at_most)
+    expire(spark, catalog, name, before, retain_last, retain_at_most)
 
 
 def expire_by_java(spark: SparkSession, catalog: str, name: TableName, before: int, retain_last: int, retain_at_most: int | None) -> None:
-    """Expire snapshots as `expire_snapshots` does; `before` in milliseconds since 1970."""
+    """Expire snapshots as `expire_snapshots` does, in this process's JVM."""
     table: Any = load_table(spark, catalog, name)
     snapshots = table.snapshots()  # in the order in which they were made
     if retain_at_most is not None and len(snapshots) > retain_at_most:
@@ -53,6 +47,5 @@ def expire_by_statement(
         times = f"SELECT unix_millis(committed_at) at FROM {quoted(catalog, name)}.snapshots"
         first = spark.sql(f"{times} ORDER BY at DESC LIMIT 1 OFFSET {retain_at_most - 1}").collect()
         before = max([before, *(row["at"] for row in first)])
-    table = literal(".".join(quote(part) for part in name.parts))
-    arguments = f"table => {table}, older_than => timestamp_millis({before}), retain_last => {retain_last}"
-    spark.sql(f"CALL {quote(catalog)}.system.expire_snapshots({arguments})").collect()
+    arguments = f"older_than => timestamp_millis({before})", f"retain_last => {retain_last}"
+    spark.sql(procedure_sql(catalog, name, "expire_snapshots", *arguments)).collect()

@@ -12,8 +12,8 @@ State: head and watermark of tables that this task has read or written, dropped 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
-from spark_sink.tables.branches import Branches, quoted
+from spark_sink.tables.branches import Branches, procedure_sql, quoted
 from spark_sink.tables.expiry import expire_snapshots
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
@@ -253,18 +253,14 @@ class IcebergTables:
 
     def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
         # Every commit has copied the watermark into a property, so no snapshot is needed for it.
-        def before(age_ms: int) -> datetime.datetime:
-            return datetime.datetime.now(datetime.UTC) - datetime.timedelta(milliseconds=age_ms)
-
-        oldest = before(policy.older_than_ms)
-        expire_snapshots(self._spark, self._catalog, name, oldest, policy.retain_last, policy.retain_at_most)
+        now = time.time_ns() // 1_000_000
+        before = now - policy.older_than_ms
+        expire_snapshots(self._spark, self._catalog, name, before, policy.retain_last, policy.retain_at_most)
         if thoroughly:
-            moment = before(policy.orphans_older_than_ms).strftime("%Y-%m-%d %H:%M:%S.%f")
-            self._call(name, "remove_orphan_files", f"older_than => TIMESTAMP {literal(moment)}")
+            self._call(name, "remove_orphan_files", f"older_than => timestamp_millis({now - policy.orphans_older_than_ms})")
 
     def _call(self, name: TableName, procedure: str, *arguments: str) -> None:
-        table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
-        self._spark.sql(f"CALL {quote(self._catalog)}.system.{procedure}({', '.join((table, *arguments))})").collect()
+        self._spark.sql(procedure_sql(self._catalog, name, procedure, *arguments)).collect()
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
         # The newest snapshot's summary has the sums of all.
