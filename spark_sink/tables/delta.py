@@ -1,5 +1,7 @@
 """Delta tables. The watermark lies in the user metadata of the commit that holds the rows (`spark_sink.tables.watermark`).
 
+Small batches are written without a statement, if this process has the JVM (`spark_sink.tables.delta_direct`).
+
 A write is conditional: it carries the transaction identifier `lh:<connector>` with the sequence that follows the one that was read. Of two
 tasks that read the same sequence Delta lets one commit; the other's statement fails if both were under way, and is passed over without a
 word if the first had ended. A MERGE that was passed over answers no row of counts; after other statements the history is asked whether the
@@ -38,6 +40,8 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
+from spark_sink.tables.branches import has_java
+from spark_sink.tables.delta_direct import DirectMerge, NotDirect, Transaction, is_direct
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import (
     SNAPSHOTS_BEGUN,
@@ -85,6 +89,9 @@ _OF_COMMITS = ("version", "unix_micros(timestamp) time", "operation", "operation
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
+#: Writes what the table gets, with a commit's identifier, and returns the commit's version and time; None if it was passed over.
+_Write = Callable[[Applied, str], tuple[int, datetime.datetime] | None]
+
 
 @dataclass(frozen=True)
 class _Known:
@@ -92,10 +99,13 @@ class _Known:
 
     Attributes:
         version: the newest that was read, or one that the table had when it was written: if it has a higher one it is read again.
+        columns: its columns and their types; those that are required.
     """
 
     version: int
     applied: Applied
+    columns: Mapping[str, str] | None = None
+    required: frozenset[str] = frozenset()
 
 
 class DeltaTables:
@@ -109,15 +119,19 @@ class DeltaTables:
         self._root = root.rstrip("/") if root else None
         self._ledger = Ledger(writer)
         self._connector = writer.connector
+        self._application = f"lh:{writer.connector}"
         self._properties = _NEW_TABLE | dict(new_table_properties)
         self._known: dict[TableName, _Known] = {}
         self._activity: dict[TableName, Activity] = {}
         self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
+        self._direct: dict[TableName, DirectMerge] = {}
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
         from pyspark.errors import AnalysisException
 
+        if not claim and (state := self._unchanged(name)) is not None:
+            return state
         try:
             fields = self._spark.table(self._quoted(name)).schema.fields
         except AnalysisException as error:
@@ -137,7 +151,25 @@ class DeltaTables:
             if first:
                 self._counted.setdefault(name, known.version)
                 self._keep(name, known)
-        return state_of(fields, known.applied.watermark)
+        state = state_of(fields, known.applied.watermark)
+        if name in self._known:
+            self._known[name] = replace(self._known[name], columns=state.columns, required=state.required)
+        return state
+
+    def _unchanged(self, name: TableName) -> TableState | None:
+        """Return a table's state if it is known and nobody has written the table since, which is seen without a query."""
+        known = self._known.get(name)
+        if known is None or known.columns is None or (direct := self._direct_merge(name)) is None or direct.version() != known.version:
+            return None
+        return TableState(known.columns, known.applied.watermark, known.required)
+
+    def _direct_merge(self, name: TableName) -> DirectMerge | None:
+        """Return the way without a statement, to a table at a path; of a catalog's table the catalog says where it is, and who may."""
+        if self._root is None or not has_java(self._spark):
+            return None
+        if name not in self._direct:
+            self._direct[name] = DirectMerge(self._spark, self._path(name))
+        return self._direct[name]
 
     def _has_version(self, name: TableName, version: int) -> bool:
         """Return whether a version exists, which costs a listing and no job (`VERSION AS OF` is checked when a query is analysed)."""
@@ -204,10 +236,14 @@ class DeltaTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        if truncate is None and is_direct(shape) and (direct := self._direct_merge(name)) is not None:
+            with contextlib.suppress(NotDirect):
+                self._commit(name, self._merge_directly(direct, view, shape), watermark)
+                return
         # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
         settings = ({_MATERIALIZE: "none"} if shape.is_local else {}) | (NARROW if shape.is_narrow else {})
         with having_settings(self._spark, settings):
-            self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
+            self._commit(name, self._execute(name, lambda table: merge_sql(table, view, shape, truncate)), watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         columns = list(shape.types)
@@ -218,16 +254,16 @@ class DeltaTables:
             stored = self._spark.table(table).columns if truncate == "soft" else []
             return overwrite_sql(table, view, columns, stored)
 
-        self._commit(name, statement, watermark)
+        self._commit(name, self._execute(name, statement), watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
-        self._commit(name, lambda table: _on_all_rows(table, soft=soft), watermark)
+        self._commit(name, self._execute(name, lambda table: _on_all_rows(table, soft=soft)), watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, insert_nothing_sql, watermark)
+        self._commit(name, self._execute(name, insert_nothing_sql), watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, insert_nothing_sql, watermark, raise_generation=True)
+        self._commit(name, self._execute(name, insert_nothing_sql), watermark, raise_generation=True)
 
     def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
         self._keep(name, self._known[name])
@@ -281,18 +317,18 @@ class DeltaTables:
             return tables_of_catalog(self._spark, self._catalog)
         return _under(self._spark, self._root)
 
-    def _commit(self, name: TableName, statement: Callable[[str], str], watermark: Watermark, *, raise_generation: bool = False) -> None:
+    def _commit(self, name: TableName, write: _Write, watermark: Watermark, *, raise_generation: bool = False) -> None:
         known = self._known[name]
         before = known.applied
         after = Applied(watermark, before.sequence + 1, before.generation + raise_generation, self._ledger.writer.epoch)
         commit_id = str(uuid.uuid4())
         try:
             with having_settings(self._spark, self._identity(after, commit_id)):
-                answer = self._spark.sql(statement(self._quoted(name))).collect()
-            is_counted = any("num_affected_rows" in row for row in answer)
-            ours = (known.version + 1, datetime.datetime.now(datetime.UTC)) if is_counted else self._commit_of(name, commit_id)
+                ours = write(after, commit_id)
             if ours is None:
                 raise self._ledger.changed_by(name, self._read(name).applied.epoch)
+        except NotDirect:
+            raise
         except BaseException as error:
             del self._known[name]
             moved: Applied | None = None
@@ -302,8 +338,25 @@ class DeltaTables:
                 raise self._ledger.changed_by(name, moved.epoch) from error
             raise
         version, time = ours
-        self._known[name] = _Known(version, replace(after, time=time))
+        self._known[name] = replace(known, version=version, applied=replace(after, time=time))
         self._ledger.reached(name, watermark)
+
+    def _execute(self, name: TableName, statement: Callable[[str], str]) -> _Write:
+        """Return a write by a statement, which is made of the table's name."""
+
+        def write(_: Applied, commit_id: str) -> tuple[int, datetime.datetime] | None:
+            answer = self._spark.sql(statement(self._quoted(name))).collect()
+            is_counted = any("num_affected_rows" in row for row in answer)
+            return (self._known[name].version + 1, datetime.datetime.now(datetime.UTC)) if is_counted else self._commit_of(name, commit_id)
+
+        return write
+
+    def _merge_directly(self, direct: DirectMerge, view: str, shape: Shape) -> _Write:
+        def write(after: Applied, _: str) -> tuple[int, datetime.datetime] | None:
+            version = direct.merge(view, shape, Transaction(self._application, after.sequence))
+            return None if version is None else (version, datetime.datetime.now(datetime.UTC))
+
+        return write
 
     def _commit_of(self, name: TableName, commit_id: str) -> tuple[int, datetime.datetime] | None:
         """Return version and time of a commit that has just been made, or None; others may have followed it."""
@@ -332,14 +385,17 @@ class DeltaTables:
         writer = self._ledger.writer
         more = {"kafka.connect.commit-id": commit_id, "kafka.connect.task-id": f"{writer.connector}-{writer.task}"}
         return {
-            _APP_ID: f"lh:{writer.connector}",
+            _APP_ID: self._application,
             _VERSION: str(applied.sequence),
             _METADATA: metadata_json(writer.connector, applied, more),
         }
 
+    def _path(self, name: TableName) -> str:
+        return "/".join((self._root or "", *name.parts))
+
     def _quoted(self, name: TableName) -> str:
         if self._root is not None:
-            return "delta." + quote("/".join((self._root, *name.parts)))
+            return "delta." + quote(self._path(name))
         return ".".join(quote(part) for part in (self._catalog, *name.parts))
 
 

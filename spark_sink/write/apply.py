@@ -29,6 +29,7 @@ from spark_sink.routing import TableName
 from spark_sink.spark.local import evaluate
 from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
 from spark_sink.sql.evolve import Rules, adapt_schema, allows, common_types, in_order_of, plan_evolution
+from spark_sink.sql.keys import has_plain_keys, key_texts
 from spark_sink.sql.merge import (
     VERSION_COLUMNS,
     Shape,
@@ -44,7 +45,7 @@ from spark_sink.sql.merge import (
 from spark_sink.sql.record_schema import Column, Form
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
-from spark_sink.write.bounds import LISTED, bounded_keys, bounds_of_texts, key_bounds, key_texts
+from spark_sink.write.bounds import LISTED, bounds_of_texts, key_bounds
 from spark_sink.write.reconcile import follow_snapshots
 from spark_sink.write.table_batch import Step, TableBatch, Target
 
@@ -368,7 +369,7 @@ def keep_last(batch: TableBatch, at: Target) -> TableBatch:
 
 def is_plain(shape: Shape) -> bool:
     """Return whether the greatest offset alone says which event of a key is written, and the keys' texts which events share one."""
-    return not (shape.unknown or shape.order is not None or shape.several_partitions) and len(bounded_keys(shape)) == len(shape.keys)
+    return not (shape.unknown or shape.order is not None or shape.several_partitions) and has_plain_keys(shape)
 
 
 def drop_unseen_rows(batch: TableBatch, at: Target) -> TableBatch:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from spark_sink.sql.keys import bounded_keys, key_texts
 from spark_sink.sql.merge import Shape
 from spark_sink.types.columns import literal, quote
 
@@ -27,19 +28,11 @@ LISTED = 200
 #: Values of these are a part of the code that Spark generates; those of others are references.
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
-#: Types whose values have one text, which casts back to them, and an order that files' statistics keep.
-_ORDERED = re.compile(r"tinyint|smallint|int|bigint|date|decimal\(\d+,\d+\)|string")
-
 #: A date whose text has the order of its value.
 _PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 #: Longer texts are not worth their place in a statement.
 _LONGEST = 200
-
-
-def bounded_keys(shape: Shape) -> list[str]:
-    """Return the key columns by which a table can be narrowed: never null, and of a type that has an order."""
-    return [key for key in shape.keys if key in shape.required_keys and _ORDERED.fullmatch(shape.types[key])]
 
 
 def key_bounds(events: DataFrame, shape: Shape, count: int) -> tuple[str, ...]:
@@ -57,11 +50,6 @@ def key_bounds(events: DataFrame, shape: Shape, count: int) -> tuple[str, ...]:
     ends = [f"CAST({end}({quote(key)}) AS STRING) {quote(f'{end}:{key}')}" for key in keys for end in ("min", "max")]
     [row] = events.selectExpr(*ends).collect()
     return tuple(filter(None, (_between(key, shape.types[key], (row[f"min:{key}"], row[f"max:{key}"])) for key in keys)))
-
-
-def key_texts(shape: Shape) -> list[str]:
-    """Return SQL of the texts of the keys by which a table can be narrowed, each by the name of its key."""
-    return [f"CAST({quote(key)} AS STRING) {quote(key)}" for key in bounded_keys(shape)]
 
 
 def bounds_of_texts(rows: Sequence[Row], shape: Shape) -> tuple[str, ...]:

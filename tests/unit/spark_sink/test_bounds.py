@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from spark_sink.sql.keys import key_texts
 from spark_sink.sql.merge import Shape
-from spark_sink.write.bounds import LISTED, bounds_of_texts, key_texts
+from spark_sink.write.bounds import LISTED, bounds_of_texts
 
 
 def shape(type_: str) -> Shape:

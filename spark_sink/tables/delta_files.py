@@ -1,0 +1,173 @@
+"""The data files of a Delta table, by its log's actions: which of them can hold given keys, and whether rows may be replaced by position.
+
+Pure. An action is one line of a commit in `_delta_log`, parsed (PROTOCOL.md, "Actions"). A version has one `add` of a path at most, so the
+path names a file; an `add` and a `remove` of the same path in a commit give it another deletion vector.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+#: What a table of ours may have (PROTOCOL.md, "Valid Feature Names in Table Features") without more being owed to a commit than its
+#: files, deletion vectors and constraints, which Delta's writer checks.
+_SIMPLE_FEATURES = frozenset(
+    {
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "clustering",
+        "deletionVectors",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "invariants",
+        "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+    }
+)
+
+#: Settings that a commit must regard, as far as they are on.
+_NOT_SIMPLE = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
+
+#: Spark's note of CHAR and VARCHAR in a field's metadata: values are padded and checked where a statement is analysed.
+_PADDED = "__CHAR_VARCHAR_TYPE_STRING"
+
+#: A date whose text has the order of its value.
+_PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+#: A value of a key that has an order.
+Value = int | Decimal | str
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file.
+
+    Attributes:
+        action: its `add`, as JSON.
+        rows: how many it has, deleted ones included; None when its writer has not said so.
+        size: in bytes.
+        bounds: the least and the greatest value, or what lies beyond them, of columns whose bounds are known.
+    """
+
+    action: str
+    rows: int | None
+    size: int
+    bounds: Mapping[str, tuple[Any, Any]]
+
+    def may_hold(self, column: str, values: Sequence[Value]) -> bool:
+        """Return whether one of the sorted values can be in the column."""
+        if column not in self.bounds:
+            return True
+        low, high = self.bounds[column]
+        at = bisect.bisect_left(values, low)
+        return at < len(values) and values[at] <= high
+
+
+class LiveFiles:
+    """The files of the newest version that is known.
+
+    Attributes:
+        version: that version.
+        columns: whose bounds are kept.
+        schema: the table's, as Delta's log has it: Spark's JSON of a struct.
+        is_simple: whether a commit may replace rows by their positions with nothing else to regard.
+        transactions: the last version of each application identifier (PROTOCOL.md, "Transaction Identifiers").
+    """
+
+    def __init__(self, columns: Iterable[str], version: int, actions: Iterable[Mapping[str, Any]]) -> None:
+        """Begin with all that a version consists of."""
+        self.columns = tuple(columns)
+        self._files: dict[str, DataFile] = {}
+        self._protocol: Mapping[str, Any] = {}
+        self._metadata: Mapping[str, Any] = {}
+        self.transactions: dict[str, int] = {}
+        self.version = version - 1
+        self.follow(version, actions)
+
+    def follow(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the next version."""
+        if version != self.version + 1:
+            raise ValueError(f"version {version} does not follow {self.version}")
+        added: dict[str, DataFile] = {}
+        for action in actions:
+            [(kind, content)] = action.items()
+            match kind:
+                case "add":
+                    added[content["path"]] = self._data_file(content)
+                case "remove":
+                    self._files.pop(content["path"], None)
+                case "txn":
+                    self.transactions[content["appId"]] = content["version"]
+                case "metaData":
+                    self._metadata = content
+                case "protocol":
+                    self._protocol = content
+        self._files |= added
+        self.version = version
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def holding(self, keys: Mapping[str, Sequence[Value]]) -> dict[str, DataFile]:
+        """Return the files, by path, that can hold rows with a key.
+
+        Args:
+            keys: the sorted values of each key column.
+        """
+        return {path: file for path, file in self._files.items() if all(file.may_hold(*each) for each in keys.items())}
+
+    @property
+    def schema(self) -> str:
+        return str(self._metadata["schemaString"])
+
+    @property
+    def is_simple(self) -> bool:
+        settings: Mapping[str, str] = self._metadata.get("configuration") or {}
+        features = set(self._protocol.get("writerFeatures") or ())
+        return (
+            _is_on(settings, "delta.enableDeletionVectors")
+            and "deletionVectors" in features <= _SIMPLE_FEATURES
+            and not any(_is_on(settings, name) for name in _NOT_SIMPLE)
+            and _PADDED not in self.schema
+        )
+
+    def _data_file(self, add: Mapping[str, Any]) -> DataFile:
+        stats = json.loads(add.get("stats") or "{}", parse_float=Decimal)
+        least, greatest = stats.get("minValues") or {}, stats.get("maxValues") or {}
+        bounds = {
+            column: (least[column], greatest[column])
+            for column in self.columns
+            if least.get(column) is not None and greatest.get(column) is not None
+        }
+        return DataFile(json.dumps({"add": add}), stats.get("numRecords"), add["size"], bounds)
+
+
+def _is_on(settings: Mapping[str, str], name: str) -> bool:
+    return settings.get(name, "").lower() == "true"
+
+
+def key_values(texts: Iterable[str], type_: str) -> list[Value] | None:
+    """Return the sorted values of texts of one type, as statistics in the log have them; None if these have another order.
+
+    Args:
+        type_: one of those of `spark_sink.write.bounds.bounded_keys`.
+    """
+    found: set[Value]
+    if type_ == "string":
+        found = set(texts)
+    elif type_ == "date":
+        found = set(texts)
+        if not all(_PLAIN_DATE.fullmatch(str(value)) for value in found):
+            return None
+    else:
+        found = {Decimal(text) if type_.startswith("decimal") else int(text) for text in texts}
+    return sorted(found)
