@@ -97,7 +97,7 @@ class Watched:
         before: called with each statement before it is sent; for the reading of a table with ``TABLE name``, for branches with
             ``CREATE BRANCH of name``, ``PUBLISH BRANCH of name`` and so on.
         after: the same after it was carried out.
-        by_statements: whether branches are used by statements, as over Spark Connect.
+        by_statements: whether branches are used, and Delta's tables written, by statements, as over Spark Connect.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Watched:
         session: Any = _WatchedSession(spark, self)
         way = StatementBranches if self.by_statements else open_branches
         branches: Any = _WatchedBranches(way(session, config["catalog"]), self)
-        self.tables = open_tables(session, config, writer, branches)
+        self.tables = open_tables(session, config, writer, branches, by_statements=self.by_statements)
         return self.tables
 
     def once(self, part: str, do: Callable[[], object]) -> None:

@@ -112,7 +112,14 @@ class DeltaTables:
     """`spark_sink.tables.base.Tables` over Delta, in a Spark catalog or under a root directory."""
 
     def __init__(
-        self, spark: SparkSession, catalog: str, root: str | None, writer: Writer, new_table_properties: Mapping[str, str]
+        self,
+        spark: SparkSession,
+        catalog: str,
+        root: str | None,
+        writer: Writer,
+        new_table_properties: Mapping[str, str],
+        *,
+        by_statements: bool = False,
     ) -> None:
         self._spark = spark
         self._catalog = catalog
@@ -125,6 +132,7 @@ class DeltaTables:
         self._activity: dict[TableName, Activity] = {}
         self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
+        self._has_direct = root is not None and has_java(spark) and not by_statements
         self._direct: dict[TableName, DirectMerge] = {}
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
@@ -165,7 +173,7 @@ class DeltaTables:
 
     def _direct_merge(self, name: TableName) -> DirectMerge | None:
         """Return the way without a statement, to a table at a path; of a catalog's table the catalog says where it is, and who may."""
-        if self._root is None or not has_java(self._spark):
+        if not self._has_direct:
             return None
         if name not in self._direct:
             self._direct[name] = DirectMerge(self._spark, self._path(name))

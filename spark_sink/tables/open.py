@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer, branches: Branches | None = None) -> Tables:
+def open_tables(
+    spark: SparkSession, config: SinkConfig, writer: Writer, branches: Branches | None = None, *, by_statements: bool = False
+) -> Tables:
     """Return the tables of the configuration's catalog.
 
     Args:
         branches: how Iceberg's tables are published; None for the way that the session has.
+        by_statements: write Delta's tables by statements alone, as over Spark Connect.
     """
     if config["format"] == "delta":
-        return DeltaTables(spark, config["catalog"], config["delta.root"], writer, config.table_properties)
+        return DeltaTables(spark, config["catalog"], config["delta.root"], writer, config.table_properties, by_statements=by_statements)
     return IcebergTables(
         spark,
         config["catalog"],

@@ -52,7 +52,7 @@ def test_the_first_batch_of_a_new_table_is_inserted_and_holds_what_came_last_of_
         merges.extend([statement] if statement.startswith("MERGE") else [])
 
     topic = lake.topic("t")
-    task = lake.start(lake.config(topic), make_tables=Watched(before), held_records=held)
+    task = lake.start(lake.config(topic), make_tables=Watched(before, by_statements=True), held_records=held)
     lake.produce(topic, [of("r", 1, 1), of("r", 2, 1), of("u", 1, 2), of("r", 3, 1), of("d", 3, 1), of("d", 4, 1)])
     lake.drain(task)
     assert {row["id"]: row["n"] for row in lake.rows("t")} == {1: 2, 2: 1}

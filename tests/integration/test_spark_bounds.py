@@ -62,7 +62,7 @@ def test_every_row_is_found_whatever_its_key(lake: Lake, columns: tuple[str, ...
     chance = random.Random(seed)
     said: list[str] = []
     topic = lake.topic("t")
-    task = lake.start(lake.config(topic), make_tables=Watched(said.append))
+    task = lake.start(lake.config(topic), make_tables=Watched(said.append, by_statements=True))
     rows: dict[tuple[Any, ...], int] = {}
     for number, count in enumerate((20, 15, 3 * LISTED, 1, 12)):
         records = []
