@@ -159,6 +159,11 @@ class KafkaOffsetStore:
 _SMALL = {"buffer.memory": "1048576", "linger.ms": "0", "delivery.timeout.ms": str(2**31 - 1), "enable.metrics.push": "false"}
 
 
+def open_quietly(properties: Mapping[str, str]) -> Producer:
+    """Return a client that is polled seldom. Raises ConfigError."""
+    return Producer(properties, quiet=True)
+
+
 class TaskOffsetWriter:
     """A `connect_py.api.storage.OffsetWriter` on Kafka; the topic exists already, as the worker has read it.
 
@@ -167,13 +172,23 @@ class TaskOffsetWriter:
         connector: the connector's name, the first part of each key.
         task: the task's number, for the client id.
         config: the connector's. Where it names an offsets topic of its own, a write is done when that has it; the worker's gets a copy.
+        open_client: makes the client, of a producer's properties.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(self, worker: Mapping[str, str], connector: str, task: int, config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        worker: Mapping[str, str],
+        connector: str,
+        task: int,
+        config: Mapping[str, str] | None = None,
+        *,
+        open_client: Callable[[Mapping[str, str]], Producer] = open_quietly,
+    ) -> None:
         own = own_topic(worker, config)
+        self._open_client = open_client
         self._topic = own or OFFSET_TOPIC.name(worker)
         self._connector = connector
         if own is None:
@@ -184,12 +199,9 @@ class TaskOffsetWriter:
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):
             properties.pop(name, None)
         self._properties = properties
-        self._producer: Producer | None = self._opened()
-        self._copies = None if own is None else TaskOffsetWriter(worker, connector, task)
+        self._producer: Producer | None = open_client(properties)
+        self._copies = None if own is None else TaskOffsetWriter(worker, connector, task, open_client=open_client)
         self._empty: list[Callable[[Exception | None], None]] = []
-
-    def _opened(self) -> Producer:
-        return Producer(self._properties, quiet=True)
 
     def write(
         self,
@@ -206,9 +218,10 @@ class TaskOffsetWriter:
             self._empty.append(done)
             return
         batch = _Batch(self._topic, len(found), done if self._copies is None else partial(self._copy, offsets, done))
-        self._producer = producer = self._producer or self._opened()
+        if self._producer is None:
+            self._producer = self._open_client(self._properties)
         for key, value in found:
-            producer.produce(self._topic, value, key, on_delivery=batch.delivered)
+            self._producer.produce(self._topic, value, key, on_delivery=batch.delivered)
 
     def copy(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Write offsets that count elsewhere. Nobody waits for them, and that they were not written is a warning."""

@@ -86,6 +86,8 @@ class KafkaSchemaHistory:
         self._admin_seconds = admin_seconds
         self._maybe_admin: KafkaAdmin | None = admin or self._opened_admin()
         self._producer: Producer | None = None
+        self._opened_at = 0.0
+        self._is_connected = False
         self._failures: list[ConnectError] = []
 
     def close(self) -> None:
@@ -108,7 +110,9 @@ class KafkaSchemaHistory:
         return self.topic in self._admin.describe_topics([self.topic])
 
     def create(self) -> None:
-        """Create the topic if it is missing. Raises RetriableError, ConnectError."""
+        """Create the topic if it is missing. Who creates it is about to write: the client for that connects meanwhile. Raises
+        RetriableError, ConnectError."""
+        self._open()
         if self._admin.create_topic(self.topic, 1, -1, SETTINGS):
             log.info("Created the topic '%s' for the schema history", self.topic)
 
@@ -202,7 +206,7 @@ class KafkaSchemaHistory:
         Raises:
             ConnectError: Kafka did not take it; the statement's offset must not be stored.
         """
-        producer = self._opened()
+        producer = self._connected()
         try:
             producer.produce(self.topic, pretty_json(record), partition=_PARTITION, on_delivery=self._delivered)
             producer.poll(0)
@@ -216,13 +220,19 @@ class KafkaSchemaHistory:
         if wait:
             self.flush()
 
-    def _opened(self) -> Producer:
+    def _connected(self) -> Producer:
+        producer = self._open()
+        if not self._is_connected:
+            connect_now(producer, self.topic, time.monotonic() - self._opened_at)
+            self._is_connected = True
+        return producer
+
+    def _open(self) -> Producer:
         if self._producer is None:
             settings = librdkafka_config({**self._properties, "acks": "all", "enable.idempotence": "true"}, ClientKind.PRODUCER)
             # records that come in a row go together; `flush` does not wait
             settings |= {"linger.ms": 50, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
-            self._producer = Producer(settings, logger=ClientLog())
-            connect_now(self._producer, self.topic)
+            self._producer, self._opened_at, self._is_connected = Producer(settings, logger=ClientLog()), time.monotonic(), False
         return self._producer
 
     def flush(self) -> None:

@@ -7,10 +7,11 @@ documentation and errors.
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConfigError
@@ -119,6 +120,31 @@ class ConfigKey:
         return self.default is REQUIRED
 
 
+class DeferredValues(Sequence[Any]):
+    """Values that are made when they are first looked at.
+
+    Args:
+        make: may take long, as importing all that is installed does.
+    """
+
+    def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
+        self._make = make
+
+    @functools.cached_property
+    def _values(self) -> list[Any]:
+        return list(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._values[index]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
 @dataclass
 class ConfigValue:
     """What validation found of one key (`org.apache.kafka.common.config.ConfigValue`).
@@ -129,7 +155,7 @@ class ConfigValue:
 
     name: str
     value: Any = None
-    recommended_values: list[Any] = field(default_factory=list)
+    recommended_values: Sequence[Any] = ()
     errors: list[str] = field(default_factory=list)
     visible: bool = True
 
@@ -208,7 +234,7 @@ class ConfigDef:
         for result in found:
             recommender = self.keys[result.name].recommender
             if recommender:
-                result.recommended_values = list(recommender(result.name, parsed))
+                result.recommended_values = recommender(result.name, parsed)
         return found
 
 

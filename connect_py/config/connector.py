@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, SinkConnector
-from connect_py.api.config import REQUIRED, Importance, Validator, Width, invalid, parse_value
+from connect_py.api.config import REQUIRED, DeferredValues, Importance, Validator, Width, invalid, parse_value
 from connect_py.config.connector_properties import COMMON, SINK, SOURCE
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
 from connect_py.errors import BadRequestError, ConfigError, ConnectError
@@ -234,7 +234,9 @@ def _is_wellformed(wanted: str | None) -> bool:
 
 
 def _installed(plugins: Plugins, kind: str) -> Callable[[str, Mapping[str, Any]], Sequence[Any]]:
-    names = [name for name, _ in plugins.of_kind(kind)]
+    """Recommend all plugins of a kind. What kind a plugin is of is known once it is imported, and a connector that is created needs few:
+    importing all of them took the first request to a worker one to two seconds."""
+    names = DeferredValues(lambda: [name for name, _ in plugins.of_kind(kind)])
     return lambda _name, _values: names
 
 

@@ -9,12 +9,13 @@ value that is not of its setting's type is an error of that setting, where Conne
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigValue, Connector, Password, SinkConnector
-from connect_py.api.config import parse_value
+from connect_py.api.config import DeferredValues, parse_value
 from connect_py.api.storage import OWN_OFFSETS_TOPIC
 from connect_py.config.client_overrides import OverridePolicy, clients_of, override_error, override_policy, override_prefix, overrides_under
 from connect_py.config.connector import (
@@ -210,7 +211,7 @@ def _with_variables(infos: ConfigInfos, written: Mapping[str, str | None], resol
     entries: list[Entry] = []
     for key, value in infos.configs:
         value.errors = [redact(error) for error in value.errors]
-        value.recommended_values = [redact(each) if isinstance(each, str) else each for each in value.recommended_values]
+        value.recommended_values = DeferredValues(partial(_redacted, redact, value.recommended_values))
         if variables_in(written.get(value.name)) and not isinstance(value.value, Password):
             value.value = written[value.name]
         value.name = redact(value.name)  # a part of it may be the value of another property
@@ -218,6 +219,10 @@ def _with_variables(infos: ConfigInfos, written: Mapping[str, str | None], resol
             key = replace(key, name=value.name, display_name=redact(key.display_name), group=key.group and redact(key.group))
         entries.append((key, value))
     return replace(infos, configs=entries, groups=[redact(group) for group in infos.groups])
+
+
+def _redacted(redact: Callable[[str], str], values: Sequence[Any]) -> list[Any]:
+    return [redact(each) if isinstance(each, str) else each for each in values]
 
 
 def raise_if_invalid(infos: ConfigInfos) -> None:

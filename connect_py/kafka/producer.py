@@ -204,13 +204,16 @@ class Producer:
         return left
 
 
-def connect_now(client: _Client, topic: str) -> None:
+def connect_now(client: _Client, topic: str, age: float = 0.0) -> None:
     """Connect a new client, waiting up to half a second, so that the first record is not delayed by librdkafka's idempotence timer.
+
+    Args:
+        age: for how many seconds the client has been there.
 
     An idempotent client that is given a record in its first milliseconds sends it half a second later, or a whole one
     (`rd_kafka_idemp_pid_timer_restart` of librdkafka); after this 0.05 s have passed.
     """
-    client.poll(_BEGIN_SECONDS)
+    client.poll(max(0.0, _BEGIN_SECONDS - age))
     with contextlib.suppress(KafkaException):
         client.list_topics(topic, _CONNECT_SECONDS)
 

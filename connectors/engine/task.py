@@ -145,7 +145,7 @@ class Outage:
 
 #: How long rows of a snapshot wait until its position is stored. A task that dies before would begin another snapshot, and rows that were
 #: deleted between the two would stay in the topics.
-STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
+STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.005
 
 #: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
 IDLE_SECONDS = 0.3

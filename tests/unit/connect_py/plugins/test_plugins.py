@@ -383,3 +383,21 @@ def test_a_task_does_not_run_with_another_transform_than_it_was_to_have(alias: s
     with pytest.raises(VersionNotFoundError, match=rf"Plugin {plugin} not found that matches the version range \[9,9\]"):
         transform_steps(Plugins.discover(), {**GUARDED, f"{alias}.plugin.version": "9"})
     assert len(transform_steps(Plugins.discover(), {**GUARDED, f"{alias}.plugin.version": "[4,5)"})) == 1
+
+
+def test_a_check_imports_what_the_configuration_names_and_the_rest_when_its_names_are_asked_for(tmp_path: Path, imports: None) -> None:
+    install(tmp_path, "plug_unused", "com.acme.Unused")
+    config = {
+        "name": "c",
+        "connector.class": FILE_SOURCE,
+        "topic": "t",
+        "transforms": "route",
+        "transforms.route.type": ROUTER,
+        "transforms.route.regex": "a",
+        "transforms.route.replacement": "b",
+    }
+    infos = validate(Plugins.discover([str(tmp_path)]), {}, config)
+    assert "plug_unused" not in sys.modules
+    recommended = {value.name: value.recommended_values for _, value in infos.configs}
+    assert {"com.acme.Unused", ROUTER} <= set(recommended["transforms.route.type"])
+    assert JSON in recommended["key.converter"]
