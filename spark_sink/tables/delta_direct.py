@@ -1,10 +1,10 @@
 """Small batches go into a Delta table by Delta's own interface, in the JVM of this process, without a MERGE statement.
 
 For a few rows a MERGE is ten jobs of Spark's: it reads the state of the log, joins twice, and joins the log once more for statistics. Here
-the driver follows the log (`spark_sink.tables.delta_files`), so it knows which files can hold a key of the batch. One job finds the positions
-of rows with these keys, another writes the new rows, and one commit marks the old ones as deleted. That takes a quarter of the time.
+the driver follows the log (`spark_sink.tables.delta_files`) and knows which files can hold a key of the batch. One job finds the positions
+of the rows with these keys, another writes the new rows, and one commit marks the old ones as deleted. That takes a quarter of the time.
 
-What is written is what a MERGE writes: `OptimisticTransaction` checks and commits it, with the conflicts of a statement that has read the
+What is written is what a MERGE writes. `OptimisticTransaction` checks and commits it, with the conflicts of a statement that has read the
 whole table (`ConflictChecker`). Batches whose rows depend on those of the table, and tables of which more is to be regarded, are left to
 the statement.
 """
@@ -125,7 +125,11 @@ class DirectMerge:
         if version < self._not_before:
             raise NotDirect
         self._files = None  # until all of them are read
-        if files is None or files.columns != tuple(keys) or not self._catch_up(files, version):
+        if (
+            files is None
+            or files.columns != tuple(keys)
+            or not (self._catch_up(files, version) and files.table == snapshot.metadata().id())
+        ):
             if (actions := self._delta.state(snapshot, MOST_FILES)) is None:
                 self._not_before = version + _MOST_COMMITS
                 raise NotDirect

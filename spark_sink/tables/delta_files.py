@@ -78,6 +78,7 @@ class LiveFiles:
     Attributes:
         version: that version.
         columns: whose bounds are kept.
+        table: its identifier, which another table at the same place does not have.
         schema: the table's, as Delta's log has it: Spark's JSON of a struct.
         is_simple: whether a commit may replace rows by their positions with nothing else to regard.
         transactions: the last version of each application identifier (PROTOCOL.md, "Transaction Identifiers").
@@ -124,6 +125,10 @@ class LiveFiles:
             keys: the sorted values of each key column.
         """
         return {path: file for path, file in self._files.items() if all(file.may_hold(*each) for each in keys.items())}
+
+    @property
+    def table(self) -> str:
+        return str(self._metadata["id"])
 
     @property
     def schema(self) -> str:

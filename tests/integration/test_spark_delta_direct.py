@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from connect_py.api.record import TopicPartition
 from spark_sink.config.layout import Layout, Partition
+from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
 from spark_sink.spark.local import evaluate
 from spark_sink.sql.merge import Shape
@@ -20,7 +22,7 @@ from spark_sink.tables.delta_direct import DirectMerge, Transaction, is_direct
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.trees import parse_type, type_text
 from spark_sink.write.bounds import key_bounds
-from tests.fix_spark import DeltaLake, Lake
+from tests.fix_spark import DeltaLake, Lake, Watched
 from tests.seeds import seeds
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -57,14 +59,15 @@ def held(spark: Any, rows: Sequence[Row]) -> Any:
     return frame
 
 
-class Pair:
-    """A table that is written directly, and one that is written by statements."""
+class Written:
+    """A table that is written directly, and maybe one that is written by statements."""
 
-    def __init__(self, spark: Any, root: str, shape: Shape, layout: Layout, **properties: str) -> None:
+    def __init__(self, spark: Any, root: str, shape: Shape, layout: Layout, *ways: str) -> None:
         self.spark, self.root, self.shape, self.offset = spark, root, shape, 0
-        writer = Writer("lake", 0, 1)
-        self.names = {"direct": TableName(("public", "direct")), "statements": TableName(("public", "statements"))}
-        self.tables = {way: DeltaTables(spark, "lake", root, writer, properties, by_statements=way == "statements") for way in self.names}
+        self.names = {way: TableName(("public", way)) for way in ("direct", *ways)}
+        self.tables = {
+            way: DeltaTables(spark, "lake", root, Writer("lake", 0, 1), {}, by_statements=way == "statements") for way in self.names
+        }
         for way, name in self.names.items():
             self.tables[way].create(name, COLUMNS, frozenset(shape.keys), {}, layout)
 
@@ -100,8 +103,8 @@ def spark(lake: Lake) -> Any:
     return lake.start(lake.config(lake.topic("t"))).spark
 
 
-@pytest.mark.parametrize("lake", ["delta"], indirect=True)
-@pytest.mark.parametrize(
+delta = pytest.mark.parametrize("lake", ["delta"], indirect=True)
+of_any_layout = pytest.mark.parametrize(
     ("keys", "layout"),
     [
         (("id",), Layout()),
@@ -110,116 +113,144 @@ def spark(lake: Lake) -> Any:
     ],
     ids=["number", "text and date, partitioned", "decimal, clustered"],
 )
+
+
+def batches(chance: random.Random, keys: tuple[str, ...], counts: Sequence[int]) -> Iterator[list[Row]]:
+    """Batches of random rows, one of each key."""
+    names = list(COLUMNS)
+    for count in counts:
+        of_key: dict[Any, Row] = {}
+        for _ in range(count):
+            number = chance.randrange(40)
+            made, price = f"20{number:02}-01-0{1 + number % 9}", f"{number - 20}.{number % 10}5"
+            name = f"né {'long ' * 10}{number}" if number % 2 else f"a{number}"
+            row = (chance.choice("ccud"), number, name, made, price, chance.choice(["a b", "ö/%:=", "c"]))
+            of_key[tuple(row[1 + names.index(key)] for key in keys)] = row
+        yield list(of_key.values())
+
+
+@delta
+@of_any_layout
+def test_a_table_has_the_last_row_of_each_key(lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout) -> None:
+    [seed] = seeds(1)
+    print(f"seed {seed}")
+    written = Written(spark, str(lake.warehouse), shape_of(*keys), layout)
+    held_: dict[Any, Row] = {}
+    for rows in batches(random.Random(seed), keys, (12, 30, 300)):
+        written.merge(rows)
+        for row in rows:
+            key = row[2:4] if len(keys) == 2 else row[1]  # a number has one price
+            held_.pop(key, None)
+            if row[0] != "d":
+                held_[key] = row
+        found = [(row["id"], row["name"], str(row["made"]), str(row["price"]), row["place"]) for row in written.rows("direct")]
+        assert sorted(found) == sorted(row[1:] for row in held_.values())
+    assert not is_by_statement(spark, written.sql("direct"))
+    assert len(lake.whole_rows("direct")) == len(held_), "as deltalake reads it"
+
+
+@pytest.mark.long
+@delta
+@of_any_layout
 def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout) -> None:
     [seed] = seeds(1)
     print(f"seed {seed}")
-    chance = random.Random(seed)
-    pair = Pair(spark, str(lake.warehouse), shape_of(*keys), layout)
-
-    def row() -> Row:
-        number = chance.randrange(40)
-        made, price = f"20{number:02}-01-0{1 + number % 9}", f"{number - 20}.{number % 10}5"
-        name = f"né {'long ' * 10}{number}" if number % 2 else f"a{number}"
-        return chance.choice("ccud"), number, name, made, price, chance.choice(["a b", "ö/%:=", "c"])
-
-    names = list(COLUMNS)
-    for number, count in enumerate((12, 1, 30, 30, 300, 5)):
-        of_key: dict[Any, Row] = {}
-        for _ in range(count):
-            new = row()
-            of_key[tuple(new[1 + names.index(key)] for key in keys)] = new
-        pair.merge(list(of_key.values()))
-        assert pair.rows("direct") == pair.rows("statements"), number
-        assert not is_by_statement(spark, pair.sql("direct"))
-        assert is_by_statement(spark, pair.sql("statements"))
+    written = Written(spark, str(lake.warehouse), shape_of(*keys), layout, "statements")
+    for number, rows in enumerate(batches(random.Random(seed), keys, (12, 1, 30, 30, 300, 5))):
+        written.merge(rows)
+        assert written.rows("direct") == written.rows("statements"), number
+        assert not is_by_statement(spark, written.sql("direct"))
+        assert is_by_statement(spark, written.sql("statements"))
         if number == 3:
-            spark.sql(f"OPTIMIZE {pair.sql('direct')}").collect()
-    assert pair.history("direct") == pair.history("statements")
-    table = lake.table("direct")  # as deltalake reads it
-    assert len(table.file_uris()) > 0
-    assert len(lake.whole_rows("direct")) == len(pair.rows("direct"))
+            spark.sql(f"OPTIMIZE {written.sql('direct')}").collect()
+    assert written.history("direct") == written.history("statements")
 
 
-@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+@delta
 def test_a_batch_that_deletes_all_rows_or_none_still_stores_its_watermark(lake: DeltaLake, spark: Any) -> None:
-    pair = Pair(spark, str(lake.warehouse), shape_of("id"), Layout())
+    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
     rows: list[Row] = [("c", number, "n", "2020-01-01", "1.00", "a") for number in range(5)]
-    pair.merge(rows)
-    pair.merge([("d", *row[1:]) for row in rows])
-    pair.merge([("d", *row[1:]) for row in rows])
-    assert pair.rows("direct") == []
+    written.merge(rows)
+    written.merge([("d", *row[1:]) for row in rows])
+    written.merge([("d", *row[1:]) for row in rows])
+    assert written.rows("direct") == []
     assert lake.watermark("direct") == {"t": {"0": 3}}
-    assert pair.history("direct") == pair.history("statements")
+    assert [commit["numTargetRowsMatchedDeleted"] for commit in written.history("direct")] == ["0", "5", "0"]
     assert len(lake.table("direct").file_uris()) == 0, "a file that has lost all rows goes"
 
 
-@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+@delta
 def test_what_others_commit_is_seen_and_two_tasks_of_one_sequence_write_once(lake: DeltaLake, spark: Any) -> None:
-    pair = Pair(spark, str(lake.warehouse), shape_of("id"), Layout())
-    pair.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
-    table = pair.sql("direct")
+    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
+    written.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
+    table = written.sql("direct")
     spark.sql(f"INSERT INTO {table} SELECT 2L, name, made, price, place, more FROM {table}").collect()
-    pair.merge([("u", 2, "new", "2020-01-01", "1.00", "a")])
-    assert [(row["id"], row["name"]) for row in pair.rows("direct")] == [(1, "n"), (2, "new")]
+    written.merge([("u", 2, "new", "2020-01-01", "1.00", "a")])
+    assert [(row["id"], row["name"]) for row in written.rows("direct")] == [(1, "n"), (2, "new")]
 
     other = DeltaTables(spark, "lake", str(lake.warehouse), Writer("lake", 0, 1), {})
-    name = pair.names["direct"]
+    name = written.names["direct"]
     other.load(name)
-    pair.merge([("u", 1, "first", "2020-01-01", "1.00", "a")])
+    written.merge([("u", 1, "first", "2020-01-01", "1.00", "a")])
     held(spark, [("u", 1, "second", "2020-01-01", "1.00", "a")])
     with pytest.raises(Conflict):
-        other.merge(name, VIEW, pair.shape, Watermark({TP: 9}))
-    assert [row["name"] for row in pair.rows("direct")] == ["first", "new"]
-    pair.merge([("d", 1, "first", "2020-01-01", "1.00", "a")])
-    assert [row["name"] for row in pair.rows("direct")] == ["new"]
+        other.merge(name, VIEW, written.shape, Watermark({TP: 9}))
+    assert [row["name"] for row in written.rows("direct")] == ["first", "new"]
+    written.merge([("d", 1, "first", "2020-01-01", "1.00", "a")])
+    assert [row["name"] for row in written.rows("direct")] == ["new"]
+
+    direct = DirectMerge(spark, f"{lake.warehouse}/public/direct")
+    held(spark, [("u", 2, "again", "2020-01-01", "1.00", "a")])
+    direct.merge(VIEW, written.shape, Transaction("lh:other", 1))
+    version = direct.version()
+    shutil.rmtree(lake.warehouse / "public" / "direct")  # another table comes to its place, with as many versions
+    written.tables["direct"].create(name, COLUMNS, frozenset({"id"}), {}, Layout())
+    for number in range(version):
+        direct_now = DirectMerge(spark, f"{lake.warehouse}/public/direct")
+        direct_now.merge(VIEW, written.shape, Transaction("lh:other", number))
+    direct.merge(VIEW, written.shape, Transaction("lh:other", 99))
+    assert [(row["id"], row["name"]) for row in written.rows("direct")] == [(2, "again")]
 
 
-class Interrupted(DirectMerge):
-    """Has somebody else write the table after its positions were found."""
-
-    table = ""
-
-    def _positions(self, *args: Any) -> Any:
-        found = super()._positions(*args)
-        self._spark.sql(f"INSERT INTO {self.table} SELECT 7L, name, made, price, place, more FROM {self.table} LIMIT 1").collect()
-        return found
-
-
-@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+@delta
 def test_rows_that_others_write_meanwhile_make_it_fail_and_the_next_attempt_sees_them(lake: DeltaLake, spark: Any) -> None:
-    pair = Pair(spark, str(lake.warehouse), shape_of("id"), Layout())
-    pair.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
+    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
+    written.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
     held(spark, [("u", 1, "new", "2020-01-01", "1.00", "a"), ("u", 7, "seven", "2020-01-01", "1.00", "a")])
-    path = f"{lake.warehouse}/public/direct"
-    other = Interrupted(spark, path)
-    other.table = pair.sql("direct")
+    table, name, watched = written.sql("direct"), written.names["direct"], Watched()
+    other = watched(spark, parse(lake.config("t")), Writer("lake", 0, 1))
+    other.load(name)
+    insert = f"INSERT INTO {table} SELECT 7L, name, made, price, place, more FROM {table}"
+    watched.once(f"TABLE {VIEW}", lambda: spark.sql(insert).collect())
     with pytest.raises(Exception, match="DELTA_CONCURRENT"):
-        other.merge(VIEW, pair.shape, Transaction("lh:lake", 5))
-    assert sorted((row["id"], row["name"]) for row in pair.rows("direct")) == [(1, "n"), (7, "n")]
-    assert DirectMerge(spark, path).merge(VIEW, pair.shape, Transaction("lh:lake", 5)) is not None
-    assert sorted((row["id"], row["name"]) for row in pair.rows("direct")) == [(1, "new"), (7, "seven")]
+        other.merge(name, VIEW, written.shape, Watermark({TP: 2}))
+    assert sorted((row["id"], row["name"]) for row in written.rows("direct")) == [(1, "n"), (7, "n")]
+    other.load(name)
+    other.merge(name, VIEW, written.shape, Watermark({TP: 2}))
+    assert sorted((row["id"], row["name"]) for row in written.rows("direct")) == [(1, "new"), (7, "seven")]
+    assert lake.watermark("direct") == {"t": {"0": 2}}
 
 
-@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+@delta
 def test_tables_of_which_more_is_to_be_regarded_are_written_by_the_statement(lake: DeltaLake, spark: Any) -> None:
-    pair = Pair(spark, str(lake.warehouse), shape_of("id"), Layout())
-    pair.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
-    table, row = pair.sql("direct"), ("u", 1, "new", "2020-01-01", "1.00", "a")
+    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
+    written.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
+    table, row = written.sql("direct"), ("u", 1, "new", "2020-01-01", "1.00", "a")
     assert not is_by_statement(spark, table)
     for setting, is_direct_ in (("delta.enableChangeDataFeed", False), ("delta.enableDeletionVectors", True)):
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{setting}' = '{str(not is_direct_).lower()}')")
-        pair.merge([row])
+        written.merge([row])
         assert is_by_statement(spark, table), setting
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{setting}' = '{str(is_direct_).lower()}')")
-        pair.merge([row])
+        written.merge([row])
         assert not is_by_statement(spark, table), setting
     changes = spark.sql(f"SELECT * FROM table_changes_by_path('{lake.warehouse}/public/direct', 3, 3)").collect()
     assert sorted(change["_change_type"] for change in changes) == ["update_postimage", "update_preimage"]
     spark.sql(f"ALTER TABLE {table} ADD COLUMNS (mine STRING)")
     spark.sql(f"UPDATE {table} SET mine = 'kept'").collect()
-    pair.merge([row])
+    written.merge([row])
     assert is_by_statement(spark, table)
-    assert [row["mine"] for row in pair.rows("direct")] == ["kept"]
+    assert [row["mine"] for row in written.rows("direct")] == ["kept"]
 
 
 def test_shapes_that_need_the_rows_of_the_table_are_not_direct() -> None:
