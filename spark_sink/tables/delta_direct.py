@@ -144,7 +144,7 @@ class DirectMerge:
         for number in range(files.version + 1, version + 1):
             if (actions := self._delta.actions(number)) is None:
                 return False
-            files.follow(number, actions)
+            files.follow(actions)
         return True
 
     def _types(self, schema: str) -> Mapping[str, str]:

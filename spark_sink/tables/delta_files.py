@@ -92,12 +92,10 @@ class LiveFiles:
         self._metadata: Mapping[str, Any] = {}
         self.transactions: dict[str, int] = {}
         self.version = version - 1
-        self.follow(version, actions)
+        self.follow(actions)
 
-    def follow(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
+    def follow(self, actions: Iterable[Mapping[str, Any]]) -> None:
         """Take in the next version."""
-        if version != self.version + 1:
-            raise ValueError(f"version {version} does not follow {self.version}")
         added: dict[str, DataFile] = {}
         for action in actions:
             [(kind, content)] = action.items()
@@ -113,7 +111,7 @@ class LiveFiles:
                 case "protocol":
                     self._protocol = content
         self._files |= added
-        self.version = version
+        self.version += 1
 
     def __len__(self) -> int:
         return len(self._files)

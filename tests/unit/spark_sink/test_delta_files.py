@@ -74,21 +74,16 @@ def test_a_file_gets_another_deletion_vector_by_an_add_and_a_remove_in_any_order
         [add("a", 1, 5, deletionVector=new), {"remove": {"path": "a"}}],
     ):
         live = files(add("a", 1, 5, deletionVector=old))
-        live.follow(5, [{"commitInfo": {}}, *actions])
+        live.follow([{"commitInfo": {}}, *actions])
         [file] = live.holding({"k": [3]}).values()
         assert json.loads(file.action)["add"]["deletionVector"] == new
-        live.follow(6, [{"remove": {"path": "a"}}])
+        live.follow([{"remove": {"path": "a"}}])
         assert (len(live), live.version) == (0, 6)
-
-
-def test_versions_follow_one_another() -> None:
-    with pytest.raises(ValueError, match="version 6 does not follow 4"):
-        files().follow(6, [])
 
 
 def test_transactions_are_the_last_of_each_application() -> None:
     live = files({"txn": {"appId": "lh:a", "version": 3}}, {"txn": {"appId": "lh:b", "version": 8}})
-    live.follow(5, [{"txn": {"appId": "lh:a", "version": 4}}])
+    live.follow([{"txn": {"appId": "lh:a", "version": 4}}])
     assert live.transactions == {"lh:a": 4, "lh:b": 8}
 
 
@@ -111,7 +106,7 @@ def test_transactions_are_the_last_of_each_application() -> None:
 def test_only_of_tables_with_nothing_else_to_regard_rows_are_replaced_by_position(actions: list[dict[str, Any]], is_simple: bool) -> None:
     live = files()
     assert live.is_simple
-    live.follow(5, actions)
+    live.follow(actions)
     assert live.is_simple is is_simple
 
 
