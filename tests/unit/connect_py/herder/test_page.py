@@ -279,10 +279,13 @@ def test_a_hundred_connectors_take_at_most_60_kb_and_few_ms_and_ask_nobody(site)
     for number in range(100):
         is_broken = number % 10 == 0
         site.add(f"connector-{number:03}", task="FAILED" if is_broken else "RUNNING", trace=TRACE * 3 if is_broken else None)
-    budget, spent = 0.005, []
-    # the best of several: what shares the cores costs time that is not the page's
-    while len(spent) < 30 or (min(spent) > budget and len(spent) < 200):
+    spent, pace = [], []
+    # the best of several: what shares the cores costs time that is not the page's. Of a good machine these are some 5 ms
+    while len(spent) < 30 or (min(spent) > 2.6 * min(pace) and len(spent) < 200):
         turn = len(spent) + 1
+        before = time.process_time()
+        sum(number for number in range(100_000))
+        pace.append(time.process_time() - before)
         for number in range(100):
             site.report(f"connector-{number:03}", turn * number * 37, behind_ms=turn * number)
         site.later()
@@ -290,4 +293,4 @@ def test_a_hundred_connectors_take_at_most_60_kb_and_few_ms_and_ask_nobody(site)
         body = gzip.compress(orjson.dumps(site.page.state(None)), 1)
         spent.append(time.process_time() - before)
         assert len(body) <= 60_000
-    assert min(spent) <= budget, f"{min(spent) * 1000:.1f} ms"
+    assert min(spent) <= 2.6 * min(pace), f"{min(spent) * 1000:.1f} ms; a loop of 100,000 rounds took {min(pace) * 1000:.1f} ms"
