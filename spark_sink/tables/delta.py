@@ -40,8 +40,7 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
-from spark_sink.tables.branches import has_java
-from spark_sink.tables.delta_direct import DirectMerge, NotDirect, Transaction, is_direct
+from spark_sink.tables.delta_direct import DirectMerge, NotDirect, Transaction, has_known_delta, is_direct
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import (
     SNAPSHOTS_BEGUN,
@@ -132,7 +131,7 @@ class DeltaTables:
         self._activity: dict[TableName, Activity] = {}
         self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
-        self._has_direct = root is not None and has_java(spark) and not by_statements
+        self._has_direct = root is not None and not by_statements and has_known_delta(spark)
         self._direct: dict[TableName, DirectMerge] = {}
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:

@@ -18,10 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spark_sink.spark import jars
 from spark_sink.spark.local import java_class
 from spark_sink.sql.keys import has_plain_keys, key_texts
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import having_settings, state_of
+from spark_sink.tables.branches import has_java
 from spark_sink.tables.delta_files import DataFile, LiveFiles, key_values
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 _DELTA = "org.apache.spark.sql.delta"
 _SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 _METRICS = "org.apache.spark.sql.execution.metric.SQLMetrics"
+
+#: Of Delta.
+_VERSION = next(jar.rsplit(":", 1)[1] for jar in jars.SINK_JARS if ":delta-spark" in jar)
 
 #: A table of more files is left to the statement: the driver would hold a kilobyte for each.
 MOST_FILES = 10_000
@@ -56,6 +61,18 @@ class Transaction:
 
     application: str
     version: int
+
+
+def has_known_delta(spark: Any) -> bool:
+    """Return whether the JVM is of this process and has the version of Delta whose interface is used here; users may bring another."""
+    if not has_java(spark):
+        return False
+    from py4j.protocol import Py4JError
+
+    try:
+        return str(getattr(java_class(spark, "io.delta.package$"), "MODULE$").VERSION()) == _VERSION
+    except (Py4JError, AttributeError, TypeError):  # of another version it may be missing, and py4j takes it for a package then
+        return False
 
 
 def is_direct(shape: Shape) -> bool:
