@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 _DATASET = "org.apache.spark.sql.classic.Dataset"
 
 
+def has_java(session: Any) -> bool:
+    """Return whether a session is of a JVM of this process, so that Java can be called."""
+    return hasattr(session, "_jsparkSession")
+
+
 def java_class(session: Any, name: str) -> Any:
     """Return a class of the JVM, which is looked up once: py4j has each package that pyspark imports tried, in some three hundred jars."""
     view = session._jvm

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
 
 from spark_sink.sql.merge import Shape
 from spark_sink.types.columns import quote
 
 #: Types whose values have one text, which casts back to them, and an order that files' statistics keep.
 _ORDERED = re.compile(r"tinyint|smallint|int|bigint|date|decimal\(\d+,\d+\)|string")
+
+#: A date whose text has the order of its value.
+_PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+#: A value of a key that has an order.
+Value = int | Decimal | str
 
 
 def bounded_keys(shape: Shape) -> list[str]:
@@ -24,3 +33,17 @@ def key_texts(shape: Shape) -> list[str]:
 def has_plain_keys(shape: Shape) -> bool:
     """Return whether the texts of the keys say which rows share one."""
     return bool(shape.keys) and len(bounded_keys(shape)) == len(shape.keys)
+
+
+def in_order(texts: Iterable[str], type_: str) -> list[tuple[Value, str]] | None:
+    """Return the values of texts, as files' statistics have them, and the texts, sorted; None if the statistics have another order.
+
+    Args:
+        type_: one of those of `bounded_keys`.
+    """
+    distinct = set(texts)
+    if type_ == "date" and not all(map(_PLAIN_DATE.fullmatch, distinct)):
+        return None
+    kind = Decimal if type_.startswith("decimal") else str if type_ in ("date", "string") else int
+    found: list[tuple[Any, str]] = [(kind(text), text) for text in distinct]
+    return sorted(found)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spark_sink.routing import TableName
-from spark_sink.spark.local import java_class
+from spark_sink.spark.local import has_java, java_class
 from spark_sink.tables.base import properties_sql
 from spark_sink.types.columns import literal, quote
 
@@ -72,11 +72,6 @@ class Branches(Protocol):
 def open_branches(spark: SparkSession, catalog: str) -> Branches:
     """Return the way that a session has."""
     return DirectBranches(spark, catalog) if has_java(spark) else StatementBranches(spark, catalog)
-
-
-def has_java(spark: SparkSession) -> bool:
-    """Return whether a session is of a JVM of this process, so that Java can be called."""
-    return hasattr(spark, "_jsparkSession")
 
 
 def load_table(spark: Any, catalog: str, name: TableName) -> Any:

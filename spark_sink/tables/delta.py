@@ -245,12 +245,12 @@ class DeltaTables:
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and is_direct(shape) and (direct := self._direct_merge(name)) is not None:
             with contextlib.suppress(NotDirect):
-                self._commit(name, self._merge_directly(direct, view, shape), watermark)
+                self._commit_by(name, self._merge_directly(direct, view, shape), watermark)
                 return
         # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
         settings = ({_MATERIALIZE: "none"} if shape.is_local else {}) | (NARROW if shape.is_narrow else {})
         with having_settings(self._spark, settings):
-            self._commit(name, self._execute(name, lambda table: merge_sql(table, view, shape, truncate)), watermark)
+            self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         columns = list(shape.types)
@@ -261,16 +261,16 @@ class DeltaTables:
             stored = self._spark.table(table).columns if truncate == "soft" else []
             return overwrite_sql(table, view, columns, stored)
 
-        self._commit(name, self._execute(name, statement), watermark)
+        self._commit(name, statement, watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
-        self._commit(name, self._execute(name, lambda table: _on_all_rows(table, soft=soft)), watermark)
+        self._commit(name, lambda table: _on_all_rows(table, soft=soft), watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, self._execute(name, insert_nothing_sql), watermark)
+        self._commit(name, insert_nothing_sql, watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
-        self._commit(name, self._execute(name, insert_nothing_sql), watermark, raise_generation=True)
+        self._commit(name, insert_nothing_sql, watermark, raise_generation=True)
 
     def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
         self._keep(name, self._known[name])
@@ -324,7 +324,10 @@ class DeltaTables:
             return tables_of_catalog(self._spark, self._catalog)
         return _under(self._spark, self._root)
 
-    def _commit(self, name: TableName, write: _Write, watermark: Watermark, *, raise_generation: bool = False) -> None:
+    def _commit(self, name: TableName, statement: Callable[[str], str], watermark: Watermark, *, raise_generation: bool = False) -> None:
+        self._commit_by(name, self._execute(name, statement), watermark, raise_generation=raise_generation)
+
+    def _commit_by(self, name: TableName, write: _Write, watermark: Watermark, *, raise_generation: bool = False) -> None:
         known = self._known[name]
         before = known.applied
         after = Applied(watermark, before.sequence + 1, before.generation + raise_generation, self._ledger.writer.epoch)

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.spark import jars
-from spark_sink.spark.local import java_class
-from spark_sink.sql.keys import has_plain_keys, key_texts
+from spark_sink.spark.local import has_java, java_class
+from spark_sink.sql.keys import has_plain_keys, in_order, key_texts
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import having_settings, state_of
-from spark_sink.tables.branches import has_java
-from spark_sink.tables.delta_files import DataFile, LiveFiles, key_values
+from spark_sink.tables.delta_files import DataFile, LiveFiles
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
 
@@ -41,10 +40,10 @@ _VERSION = next(jar.rsplit(":", 1)[1] for jar in jars.SINK_JARS if ":delta-spark
 #: A table of more files is left to the statement: the driver would hold a kilobyte for each.
 MOST_FILES = 10_000
 
-#: Of that many files a key may be in one; Delta is handed them one by one.
+#: Files that a key may be in. Delta is handed them one by one.
 _MOST_CANDIDATES = 1_000
 
-#: So many commits of others are read one by one; beyond them the whole state is.
+#: Commits of others that are read one by one; of more, the whole state is read.
 _MOST_COMMITS = 100
 
 #: Bytes of files that one task reads.
@@ -175,8 +174,8 @@ class DirectMerge:
         self, snapshot: Any, files: LiveFiles, rows: DataFrame, shape: Shape, keys: Sequence[tuple[str, ...]]
     ) -> list[tuple[DataFile, list[tuple[tuple[str, ...], int]]]]:
         """Return the files that hold rows with the keys, and of each row its key and its position."""
-        values = {key: key_values({texts[at] for texts in keys}, shape.types[key]) for at, key in enumerate(shape.keys)}
-        candidates = files.holding({key: known for key, known in values.items() if known is not None})
+        known = {key: in_order((texts[at] for texts in keys), shape.types[key]) for at, key in enumerate(shape.keys)}
+        candidates = files.holding({key: [value for value, _ in each] for key, each in known.items() if each is not None})
         if not candidates:
             return []
         by_name = {_name(path): file for path, file in candidates.items()}

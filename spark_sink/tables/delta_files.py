@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import bisect
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from spark_sink.sql.keys import Value
 
 #: What a table of ours may have (PROTOCOL.md, "Valid Feature Names in Table Features") without more being owed to a commit than its
 #: files, deletion vectors and constraints, which Delta's writer checks.
@@ -39,12 +40,6 @@ _NOT_SIMPLE = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRo
 
 #: Spark's note of CHAR and VARCHAR in a field's metadata: values are padded and checked where a statement is analysed.
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
-
-#: A date whose text has the order of its value.
-_PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-
-#: A value of a key that has an order.
-Value = int | Decimal | str
 
 
 @dataclass(frozen=True)
@@ -113,9 +108,6 @@ class LiveFiles:
         self._files |= added
         self.version += 1
 
-    def __len__(self) -> int:
-        return len(self._files)
-
     def holding(self, keys: Mapping[str, Sequence[Value]]) -> dict[str, DataFile]:
         """Return the files, by path, that can hold rows with a key.
 
@@ -156,21 +148,3 @@ class LiveFiles:
 
 def _is_on(settings: Mapping[str, str], name: str) -> bool:
     return settings.get(name, "").lower() == "true"
-
-
-def key_values(texts: Iterable[str], type_: str) -> list[Value] | None:
-    """Return the sorted values of texts of one type, as statistics in the log have them; None if these have another order.
-
-    Args:
-        type_: one of those of `spark_sink.write.bounds.bounded_keys`.
-    """
-    found: set[Value]
-    if type_ == "string":
-        found = set(texts)
-    elif type_ == "date":
-        found = set(texts)
-        if not all(_PLAIN_DATE.fullmatch(str(value)) for value in found):
-            return None
-    else:
-        found = {Decimal(text) if type_.startswith("decimal") else int(text) for text in texts}
-    return sorted(found)

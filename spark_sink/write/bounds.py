@@ -10,12 +10,10 @@ Iceberg compares lists of up to 200 values with the bounds of files (`InclusiveM
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from spark_sink.sql.keys import bounded_keys, key_texts
+from spark_sink.sql.keys import bounded_keys, in_order, key_texts
 from spark_sink.sql.merge import Shape
 from spark_sink.types.columns import literal, quote
 
@@ -27,9 +25,6 @@ LISTED = 200
 
 #: Values of these are a part of the code that Spark generates; those of others are references.
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
-
-#: A date whose text has the order of its value.
-_PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 #: Longer texts are not worth their place in a statement.
 _LONGEST = 200
@@ -63,11 +58,10 @@ def bounds_of_texts(rows: Sequence[Row], shape: Shape) -> tuple[str, ...]:
 
 def _ends(texts: Iterable[str | None], type_: str) -> Sequence[str | None]:
     """Return the texts of the least and the greatest value."""
-    if type_ == "date" and not all(text and _PLAIN_DATE.fullmatch(text) for text in texts):
+    found = in_order((text for text in texts if text is not None), type_)
+    if found is None:
         return (None,)
-    number = Decimal if type_ not in ("date", "string") else str
-    known = sorted((text for text in texts if text is not None), key=number)
-    return (known[0], known[-1]) if known else ()
+    return (found[0][1], found[-1][1]) if found else ()
 
 
 def _listed(key: str, type_: str, texts: Iterable[str | None]) -> str | None:
