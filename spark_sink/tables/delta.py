@@ -40,7 +40,8 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
-from spark_sink.tables.delta_direct import DirectMerge, NotDirect, Transaction, has_known_delta, is_direct
+from spark_sink.tables.delta_direct import DirectTable, NotDirect, is_direct
+from spark_sink.tables.delta_jvm import Transaction, has_known_delta
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import (
     SNAPSHOTS_BEGUN,
@@ -132,7 +133,7 @@ class DeltaTables:
         self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
         self._has_direct = root is not None and not by_statements and has_known_delta(spark)
-        self._direct: dict[TableName, DirectMerge] = {}
+        self._direct: dict[TableName, DirectTable] = {}
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
         from pyspark.errors import AnalysisException
@@ -166,16 +167,16 @@ class DeltaTables:
     def _unchanged(self, name: TableName) -> TableState | None:
         """Return a table's state if it is known and nobody has written the table since, which is seen without a query."""
         known = self._known.get(name)
-        if known is None or known.columns is None or (direct := self._direct_merge(name)) is None or direct.version() != known.version:
+        if known is None or known.columns is None or (direct := self._directly(name)) is None or direct.version() != known.version:
             return None
         return TableState(known.columns, known.applied.watermark, known.required)
 
-    def _direct_merge(self, name: TableName) -> DirectMerge | None:
+    def _directly(self, name: TableName) -> DirectTable | None:
         """Return the way without a statement, to a table at a path; of a catalog's table the catalog says where it is, and who may."""
         if not self._has_direct:
             return None
         if name not in self._direct:
-            self._direct[name] = DirectMerge(self._spark, self._path(name))
+            self._direct[name] = DirectTable(self._spark, self._path(name))
         return self._direct[name]
 
     def _has_version(self, name: TableName, version: int) -> bool:
@@ -243,7 +244,7 @@ class DeltaTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        if truncate is None and is_direct(shape) and (direct := self._direct_merge(name)) is not None:
+        if truncate is None and is_direct(shape) and (direct := self._directly(name)) is not None:
             with contextlib.suppress(NotDirect):
                 self._commit_by(name, self._merge_directly(direct, view, shape), watermark)
                 return
@@ -274,8 +275,17 @@ class DeltaTables:
 
     def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
         self._keep(name, self._known[name])
+        with contextlib.suppress(NotDirect):
+            if (direct := self._directly(name)) is not None:
+                self._compacted(name, direct.compact(policy.target_file_size))
+                return
         with having_settings(self._spark, {_LARGEST_FILE: str(policy.target_file_size)}):
             self._spark.sql(f"OPTIMIZE {self._quoted(name)}").collect()
+
+    def _compacted(self, name: TableName, version: int | None) -> None:
+        """Note a commit that holds no watermark; without another one in between what is known still holds."""
+        if (known := self._known.get(name)) is not None and version == known.version + 1:
+            self._known[name] = replace(known, version=version)
 
     def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
         if thoroughly:
@@ -361,7 +371,7 @@ class DeltaTables:
 
         return write
 
-    def _merge_directly(self, direct: DirectMerge, view: str, shape: Shape) -> _Write:
+    def _merge_directly(self, direct: DirectTable, view: str, shape: Shape) -> _Write:
         def write(after: Applied, _: str) -> tuple[int, datetime.datetime] | None:
             version = direct.merge(view, shape, Transaction(self._application, after.sequence))
             return None if version is None else (version, datetime.datetime.now(datetime.UTC))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,6 +39,9 @@ _SIMPLE_FEATURES = frozenset(
 #: Settings that a commit must regard, as far as they are on.
 _NOT_SIMPLE = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
 
+#: A part of a file's rows (`spark.databricks.delta.optimize.maxDeletedRowsRatio`).
+_MANY_DELETED = 0.05
+
 #: Spark's note of CHAR and VARCHAR in a field's metadata: values are padded and checked where a statement is analysed.
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -50,19 +54,29 @@ class DataFile:
         action: its `add`, as JSON.
         rows: how many it has, deleted ones included; None when its writer has not said so.
         size: in bytes.
+        deleted: how many of its rows are.
+        partition: its values of the columns by which the table is partitioned, as JSON.
         bounds: the least and the greatest value, or what lies beyond them, of columns whose bounds are known.
     """
 
     action: str
     rows: int | None
     size: int
+    deleted: int
+    partition: str
     bounds: Mapping[str, tuple[Any, Any]]
 
-    def may_hold(self, column: str, values: Sequence[Value]) -> bool:
-        """Return whether one of the sorted values can be in the column."""
+    @property
+    def has_many_deleted(self) -> bool:
+        return self.deleted > _MANY_DELETED * (self.rows or self.deleted)
+
+    def may_hold(self, column: str, values: Sequence[Value], *, are_ends: bool = False) -> bool:
+        """Return whether one of the sorted values can be in the column, or one between the first and the last."""
         if column not in self.bounds:
             return True
         low, high = self.bounds[column]
+        if are_ends:
+            return bool(values) and bool(values[0] <= high and low <= values[-1])
         at = bisect.bisect_left(values, low)
         return at < len(values) and values[at] <= high
 
@@ -108,13 +122,32 @@ class LiveFiles:
         self._files |= added
         self.version += 1
 
-    def holding(self, keys: Mapping[str, Sequence[Value]]) -> dict[str, DataFile]:
+    def holding(self, keys: Mapping[str, Sequence[Value]], *, are_ends: bool = False) -> dict[str, DataFile]:
         """Return the files, by path, that can hold rows with a key.
 
         Args:
             keys: the sorted values of each key column.
+            are_ends: whether these are the least and the greatest, of more.
         """
-        return {path: file for path, file in self._files.items() if all(file.may_hold(*each) for each in keys.items())}
+        return {path: file for path, file in self._files.items() if all(file.may_hold(*each, are_ends=are_ends) for each in keys.items())}
+
+    def to_compact(self, target: int) -> dict[str, DataFile]:
+        """Return the files, by path, that are better written anew: several small ones of a partition, and those with many deleted rows.
+
+        Args:
+            target: the size of a compacted file, in bytes.
+        """
+        found: dict[str, dict[str, DataFile]] = defaultdict(dict)
+        for path, file in self._files.items():
+            if 2 * file.size < target or file.has_many_deleted:
+                found[file.partition][path] = file
+        several = (files for files in found.values() if len(files) > 1 or any(file.has_many_deleted for file in files.values()))
+        return {path: file for files in several for path, file in files.items()}
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether the order of its rows is Delta's to choose."""
+        return "clustering" in (self._protocol.get("writerFeatures") or ())
 
     @property
     def table(self) -> str:
@@ -143,7 +176,9 @@ class LiveFiles:
             for column in self.columns
             if least.get(column) is not None and greatest.get(column) is not None
         }
-        return DataFile(json.dumps({"add": add}), stats.get("numRecords"), add["size"], bounds)
+        deleted = (add.get("deletionVector") or {}).get("cardinality", 0)
+        partition = json.dumps(add.get("partitionValues") or {}, sort_keys=True)
+        return DataFile(json.dumps({"add": add}), stats.get("numRecords"), add["size"], deleted, partition, bounds)
 
 
 def _is_on(settings: Mapping[str, str], name: str) -> bool:

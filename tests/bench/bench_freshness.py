@@ -31,6 +31,7 @@ from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.postgres import PostgresServer
 from connect_py.app.services.process import cpu_seconds, process_tree, wait_until
 from connect_py.app.services.worker import Worker
+from tests.bench.bench_density import total
 from tests.fix_postgres import postgres_source
 from tests.waiting import eventually
 
@@ -141,9 +142,9 @@ def main() -> None:
             wait_until(lambda: all(any(table.rglob("*.parquet")) for table in tables), 300, "the snapshot's rows")
             print(f"load before: {os.getloadavg()[0]:.1f}", flush=True)
             sent: dict[int, float] = {}
-            used = sum(map(cpu_seconds, process_tree(worker.pid)))
+            used = total(cpu_seconds, process_tree(worker.pid))
             change(connection, wanted, threading.Event(), sent)
-            used = sum(map(cpu_seconds, process_tree(worker.pid))) - used
+            used = total(cpu_seconds, process_tree(worker.pid)) - used
             last = max(sent)
             eventually(lambda: last in visible(place, wanted), "last change", 120, 2)
             seen = visible(place, wanted)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
 
 from connect_py.api.record import TopicPartition
 from spark_sink.config.layout import Layout, Partition
@@ -18,7 +20,9 @@ from spark_sink.spark.local import evaluate
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import Conflict, Writer
 from spark_sink.tables.delta import DeltaTables
-from spark_sink.tables.delta_direct import DirectMerge, Transaction, is_direct
+from spark_sink.tables.delta_direct import DirectTable, NotDirect, is_direct
+from spark_sink.tables.delta_jvm import Transaction
+from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.trees import parse_type, type_text
 from spark_sink.write.bounds import key_bounds
@@ -39,21 +43,22 @@ COLUMNS = {
 }
 
 
-def shape_of(*keys: str) -> Shape:
-    return Shape(keys, COLUMNS, required_keys=frozenset(keys), is_local=True)
+def shape_of(*keys: str, is_local: bool = True) -> Shape:
+    return Shape(keys, COLUMNS, required_keys=frozenset(keys), is_local=is_local)
 
 
 Row = tuple[str, int, str | None, str, str, str]  # $op and the first five columns
 
 
-def held(spark: Any, rows: Sequence[Row]) -> Any:
-    """Rows that the driver holds, as the sink's steps leave them."""
+def held(spark: Any, rows: Sequence[Row], *, is_local: bool = True) -> Any:
+    """Rows that the driver holds, or Spark's executors, as the sink's steps leave them."""
     values = ", ".join(
         f"('{op}', {id_}L, {'NULL' if name is None else repr(name)}, DATE '{made}', CAST({price} AS decimal(9,2)), '{place}')"
         for op, id_, name, made, price, place in rows
     )
     frame = spark.sql(f"SELECT * FROM VALUES {values} AS v(`$op`, id, name, made, price, place)")
-    frame = evaluate(frame.selectExpr("*", "named_struct('a', CAST(id AS INT), 'b', array(name)) more"))
+    frame = frame.selectExpr("*", "named_struct('a', CAST(id AS INT), 'b', array(name)) more")
+    frame = evaluate(frame) if is_local else frame.repartition(3, "id").observe(Observation(), f.expr("count(1)"))
     assert frame is not None
     frame.createOrReplaceTempView(VIEW)
     return frame
@@ -73,7 +78,7 @@ class Written:
 
     def merge(self, rows: Sequence[Row]) -> None:
         self.offset += 1
-        events = held(self.spark, rows)
+        events = held(self.spark, rows, is_local=self.shape.is_local)
         for way, name in self.names.items():
             self.tables[way].load(name)
             shape = Shape(**{**vars(self.shape), "bounds": key_bounds(events, self.shape, len(rows))})
@@ -104,6 +109,7 @@ def spark(lake: Lake) -> Any:
 
 
 delta = pytest.mark.parametrize("lake", ["delta"], indirect=True)
+of_any_size = pytest.mark.parametrize("is_local", [True, False], ids=["driver", "executors"])
 of_any_layout = pytest.mark.parametrize(
     ("keys", "layout"),
     [
@@ -130,11 +136,13 @@ def batches(chance: random.Random, keys: tuple[str, ...], counts: Sequence[int])
 
 
 @delta
+@pytest.mark.rotates(keep=3)
+@of_any_size
 @of_any_layout
-def test_a_table_has_the_last_row_of_each_key(lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout) -> None:
+def test_a_table_has_the_last_row_of_each_key(lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout, is_local: bool) -> None:
     [seed] = seeds(1)
     print(f"seed {seed}")
-    written = Written(spark, str(lake.warehouse), shape_of(*keys), layout)
+    written = Written(spark, str(lake.warehouse), shape_of(*keys, is_local=is_local), layout)
     held_: dict[Any, Row] = {}
     for rows in batches(random.Random(seed), keys, (12, 30, 300)):
         written.merge(rows)
@@ -151,11 +159,14 @@ def test_a_table_has_the_last_row_of_each_key(lake: DeltaLake, spark: Any, keys:
 
 @pytest.mark.long
 @delta
+@of_any_size
 @of_any_layout
-def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout) -> None:
+def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(
+    lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout, is_local: bool
+) -> None:
     [seed] = seeds(1)
     print(f"seed {seed}")
-    written = Written(spark, str(lake.warehouse), shape_of(*keys), layout, "statements")
+    written = Written(spark, str(lake.warehouse), shape_of(*keys, is_local=is_local), layout, "statements")
     for number, rows in enumerate(batches(random.Random(seed), keys, (12, 1, 30, 30, 300, 5))):
         written.merge(rows)
         assert written.rows("direct") == written.rows("statements"), number
@@ -167,8 +178,9 @@ def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: DeltaLake,
 
 
 @delta
-def test_a_batch_that_deletes_all_rows_or_none_still_stores_its_watermark(lake: DeltaLake, spark: Any) -> None:
-    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
+@of_any_size
+def test_a_batch_that_deletes_all_rows_or_none_still_stores_its_watermark(lake: DeltaLake, spark: Any, is_local: bool) -> None:
+    written = Written(spark, str(lake.warehouse), shape_of("id", is_local=is_local), Layout())
     rows: list[Row] = [("c", number, "n", "2020-01-01", "1.00", "a") for number in range(5)]
     written.merge(rows)
     written.merge([("d", *row[1:]) for row in rows])
@@ -177,6 +189,82 @@ def test_a_batch_that_deletes_all_rows_or_none_still_stores_its_watermark(lake: 
     assert lake.watermark("direct") == {"t": {"0": 3}}
     assert [commit["numTargetRowsMatchedDeleted"] for commit in written.history("direct")] == ["0", "5", "0"]
     assert len(lake.table("direct").file_uris()) == 0, "a file that has lost all rows goes"
+
+
+@delta
+@of_any_layout
+def test_compaction_leaves_the_rows_in_fewer_files_and_is_no_change(
+    lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout
+) -> None:
+    [seed] = seeds(1)
+    print(f"seed {seed}")
+    written, policy = Written(spark, str(lake.warehouse), shape_of(*keys), layout), MaintenancePolicy.of(parse(lake.config("t")))
+    chance = random.Random(seed)
+    for rows in batches(chance, keys, (30, 10, 10)):
+        written.merge(rows)
+    before, table = written.rows("direct"), written.sql("direct")
+    direct = written.tables["direct"]
+    direct.compact(written.names["direct"], policy)
+    assert written.rows("direct") == before
+    places = {row["place"] for row in before} if layout.partitions else {"all"}
+    assert len(lake.table("direct").file_uris()) == len(places)
+    [commit] = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()
+    assert (commit["operation"], commit["userMetadata"]) == ("OPTIMIZE", None)
+    metrics = {name: int(value) for name, value in commit["operationMetrics"].items()}
+    assert metrics["numAddedFiles"] == len(places) < metrics["numRemovedFiles"]
+    assert (
+        metrics["minFileSize"] <= metrics["p50FileSize"] <= metrics["maxFileSize"] <= metrics["numAddedBytes"] < metrics["numRemovedBytes"]
+    )
+    log = (lake.warehouse / "public" / "direct" / "_delta_log" / f"{commit['version']:020}.json").read_text().splitlines()
+    assert {change["dataChange"] for action in map(json.loads, log) for kind, change in action.items() if kind in ("add", "remove")} == {
+        False
+    }
+    for rows in batches(chance, keys, (20, 20)):
+        written.merge(rows)
+    assert lake.watermark("direct") == {"t": {"0": 5}}
+    assert not is_by_statement(spark, table)
+
+
+@delta
+@pytest.mark.parametrize(("keys", "jobs"), [(("id",), 1), (("name", "price"), 1), (("id", "made"), 2)], ids=" and ".join)
+def test_rows_of_small_files_are_found_without_a_job_unless_dates_are_keys(
+    lake: DeltaLake, spark: Any, keys: tuple[str, ...], jobs: int
+) -> None:
+    def of_now() -> set[int]:
+        return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
+
+    written = Written(spark, str(lake.warehouse), shape_of(*keys), Layout())
+    rows: list[Row] = [("c", number, f"né {number}", "2020-01-01", f"{number}.00", "a") for number in range(20)]
+    written.merge(rows)
+    written.merge([("d", *row[1:]) for row in rows[:3]])
+    before = of_now()
+    written.merge([("u", *row[1:5], "b") for row in rows[2:5]])
+    assert len(of_now() - before) == jobs
+    assert [(row["id"], row["place"]) for row in sorted(written.rows("direct"))] == [
+        (number, "b" if number < 5 else "a") for number in range(2, 20)
+    ]
+    [commit, *_] = written.history("direct")
+    assert (commit["numTargetRowsInserted"], commit["numTargetRowsMatchedUpdated"]) == ("1", "2"), "a deleted row is no match"
+
+
+@delta
+def test_what_is_not_for_one_task_is_compacted_by_the_statement(lake: DeltaLake, spark: Any) -> None:
+    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
+    row = ("u", 1, "new", "2020-01-01", "1.00", "a")
+    direct = DirectTable(spark, f"{lake.warehouse}/public/direct")
+    with pytest.raises(NotDirect):
+        direct.compact(1 << 20)
+    written.merge([row])
+    held(spark, [row])
+    direct.merge(VIEW, written.shape, Transaction("lh:other", 1))
+    assert direct.compact(1 << 20) is None, "there is one file only"
+    for number in (2, 3):
+        held(spark, [("u", number, *row[2:])])
+        direct.merge(VIEW, written.shape, Transaction("lh:other", number))
+    largest = max(file.stat().st_size for file in (lake.warehouse / "public" / "direct").glob("*.parquet"))
+    with pytest.raises(NotDirect):
+        direct.compact(2 * largest + 1)  # three, each of less than half
+    assert direct.compact(1 << 20) == direct.version()
 
 
 @delta
@@ -199,14 +287,14 @@ def test_what_others_commit_is_seen_and_two_tasks_of_one_sequence_write_once(lak
     written.merge([("d", 1, "first", "2020-01-01", "1.00", "a")])
     assert [row["name"] for row in written.rows("direct")] == ["new"]
 
-    direct = DirectMerge(spark, f"{lake.warehouse}/public/direct")
+    direct = DirectTable(spark, f"{lake.warehouse}/public/direct")
     held(spark, [("u", 2, "again", "2020-01-01", "1.00", "a")])
     direct.merge(VIEW, written.shape, Transaction("lh:other", 1))
     version = direct.version()
     shutil.rmtree(lake.warehouse / "public" / "direct")  # another table comes to its place, with as many versions
     written.tables["direct"].create(name, COLUMNS, frozenset({"id"}), {}, Layout())
     for number in range(version):
-        direct_now = DirectMerge(spark, f"{lake.warehouse}/public/direct")
+        direct_now = DirectTable(spark, f"{lake.warehouse}/public/direct")
         direct_now.merge(VIEW, written.shape, Transaction("lh:other", number))
     direct.merge(VIEW, written.shape, Transaction("lh:other", 99))
     assert [(row["id"], row["name"]) for row in written.rows("direct")] == [(2, "again")]
@@ -263,7 +351,6 @@ def test_shapes_that_need_the_rows_of_the_table_are_not_direct() -> None:
         "versions": True,
         "unseen": {"t": 1},
         "expires": ("made", 1),
-        "is_local": False,
         "required_keys": frozenset(),
         "keys": (),
     }.items():

@@ -44,6 +44,12 @@ def test_a_file_can_hold_a_key_unless_its_bounds_exclude_all() -> None:
     assert set(live.holding({})) == {"a", "b"} | always, "without values nothing is known"
 
 
+def test_a_file_can_hold_a_key_between_two_ends_unless_it_lies_beyond_them() -> None:
+    live = files(add("a", 1, 5), add("b", 7, 9), add("no-statistics", rows=None))
+    for ends, expected in (([0, 6], {"a"}), ([5], {"a"}), ([-3, 30], {"a", "b"}), ([6, 6], set()), ([], set()), ([2, 7], {"a", "b"})):
+        assert set(live.holding({"k": ends}, are_ends=True)) == expected | {"no-statistics"}, ends
+
+
 @pytest.mark.parametrize(
     ("type_", "texts", "low", "high"),
     [
@@ -61,6 +67,23 @@ def test_keys_have_the_order_of_their_statistics(type_: str, texts: list[str], l
         text = text.replace(f'"{name}"', str(bound) if isinstance(bound, int | Decimal) else json.dumps(bound))
     live = files({"add": {"path": "a", "size": 1, "stats": text}})
     assert [set(live.holding({"k": [value]})) for value in values] == [{"a"}, {"a"}]
+
+
+def test_small_files_of_a_partition_are_compacted_together_and_those_with_many_deleted_rows_alone() -> None:
+    def file(path: str, size: int, place: str = "x", rows: int | None = 100, deleted: int = 0) -> dict[str, Any]:
+        vector = {"deletionVector": {"cardinality": deleted}} if deleted else {}
+        return add(path, 1, 5, rows, **{"size": size, "partitionValues": {"place": place}} | vector)
+
+    def chosen(*actions: dict[str, Any]) -> set[str]:
+        return set(files(*actions).to_compact(100))
+
+    assert chosen() == set()
+    assert chosen(file("a", 10), file("b", 49), file("c", 50)) == {"a", "b"}
+    assert chosen(file("a", 10), file("b", 10, "y"), file("c", 10, "y")) == {"b", "c"}
+    assert chosen(file("a", 10)) == set(), "alone it stays as it is"
+    assert chosen(file("a", 90, deleted=5), file("b", 90, deleted=6)) == {"b"}
+    assert chosen(file("a", 10, deleted=6), file("b", 90)) == {"a"}
+    assert chosen(file("a", 90, rows=None, deleted=1)) == {"a"}, "how many it has is not known"
 
 
 def test_dates_beyond_four_digits_of_a_year_have_no_order() -> None:

@@ -1,0 +1,123 @@
+"""The rows of a batch for a Delta table, and which rows of the table have their keys (`spark_sink.tables.delta_direct`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark_sink.sql.keys import Value, in_order, key_texts
+from spark_sink.sql.merge import Shape
+from spark_sink.types.columns import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Positions of rows in a file: Python's numbers, or a Seq of Scala's.
+Positions = Any
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The table's rows that have keys of the batch.
+
+    Attributes:
+        positions: by the path of their file.
+        updated: how many get another row in their place.
+        deleted: how many do not.
+        keys_updated: how many keys of the former the batch has.
+    """
+
+    positions: Sequence[tuple[str, Positions]]
+    updated: int
+    deleted: int
+    keys_updated: int
+
+
+class FewRows:
+    """Rows that the driver holds, whose keys it compares itself."""
+
+    are_ends = False
+
+    def __init__(self, rows: DataFrame, shape: Shape) -> None:
+        self._rows, self._shape, self._texts = rows, shape, key_texts(shape)
+        #: Whether a key's values in files are those of its texts. A file of an old Spark may have dates of another calendar.
+        self.has_values = "date" not in (shape.types[key] for key in shape.keys)
+        self._is_put = {tuple(key): not is_delete for *key, is_delete in rows.selectExpr(*self._texts, "`$op` = 'd'").collect()}
+        self.put_count = sum(self._is_put.values())
+        self.delete_count = len(self._is_put) - self.put_count
+        self._known = [in_order((texts[at] for texts in self._is_put), shape.types[key]) for at, key in enumerate(shape.keys)]
+
+    def values(self) -> Mapping[str, Sequence[Value]]:
+        """Return the values of the keys, sorted, as far as they have an order."""
+        known = zip(self._shape.keys, self._known, strict=True)
+        return {key: [value for value, _ in each] for key, each in known if each is not None}
+
+    def puts(self) -> DataFrame:
+        """Return the rows that are to be in the table."""
+        return self._rows.where("`$op` <> 'd'").coalesce(1)
+
+    def matches(self, frame: DataFrame) -> Matches:
+        """Return which rows of a frame have the keys.
+
+        Args:
+            frame: of the table: the keys, `$path`, `$at`. Of a narrow batch's keys it has no others.
+        """
+        if not (self._shape.is_narrow and len(self._shape.keys) == 1):
+            from pyspark.sql import functions as f
+
+            frame = frame.join(f.broadcast(self._rows.select(*self._shape.keys)), list(self._shape.keys), "left_semi")
+        return self._counted((path, at, tuple(key)) for path, at, *key in frame.selectExpr("`$path`", "`$at`", *self._texts).collect())
+
+    def matches_of(self, files: Iterable[tuple[str, Iterable[tuple[Value | None, ...]], Collection[int]]]) -> Matches:
+        """Return which rows of files (path, keys, positions of deleted rows) have the keys; `has_values` is true."""
+        values = [{text: value for value, text in known or ()} for known in self._known]
+        texts_of: dict[tuple[Value | None, ...], tuple[str, ...]] = {
+            tuple(of[text] for of, text in zip(values, texts, strict=True)): texts for texts in self._is_put
+        }
+        found = (
+            (path, at, texts_of[key]) for path, rows, gone in files for at, key in enumerate(rows) if key in texts_of and at not in gone
+        )
+        return self._counted(found)
+
+    def _counted(self, found: Iterable[tuple[str, int, tuple[str, ...]]]) -> Matches:
+        positions: dict[str, list[int]] = {}
+        keys: list[tuple[str, ...]] = []
+        for path, at, key in found:
+            positions.setdefault(path, []).append(at)
+            keys.append(key)
+        updated = sum(self._is_put[key] for key in keys)
+        return Matches([*positions.items()], updated, len(keys) - updated, sum(self._is_put[key] for key in set(keys)))
+
+
+class ManyRows:
+    """Rows that Spark holds."""
+
+    are_ends = True
+
+    def __init__(self, rows: DataFrame, shape: Shape) -> None:
+        self._rows, self._shape = rows, shape
+        ends = [f"CAST({end}({quote(key)}) AS STRING)" for key in shape.keys for end in ("min", "max")]
+        [[self.put_count, self.delete_count, *ends]] = rows.selectExpr("count_if(`$op` <> 'd')", "count_if(`$op` = 'd')", *ends).collect()
+        self._ends = dict(zip(shape.keys, zip(ends[::2], ends[1::2], strict=True), strict=True))
+
+    def values(self) -> Mapping[str, Sequence[Value]]:
+        """Return the least and the greatest value of each key."""
+        known = {key: in_order((end for end in ends if end is not None), self._shape.types[key]) for key, ends in self._ends.items()}
+        return {key: [value for value, _ in each] for key, each in known.items() if each is not None}
+
+    def puts(self) -> DataFrame:
+        """Return the rows that are to be in the table."""
+        return self._rows.where("`$op` <> 'd'")
+
+    def matches(self, frame: DataFrame) -> Matches:
+        """Return which rows of a frame of the table (the keys, `$path`, `$at`) have the keys."""
+        from pyspark.sql import functions as f
+
+        joined = frame.join(self._rows.selectExpr(*map(quote, self._shape.keys), "`$op` <> 'd' `$put`"), list(self._shape.keys))
+        counts = (f.expr("count_if(`$put`)"), f.expr("count_if(NOT `$put`)"))
+        grouped: Any = joined.groupBy("`$path`").agg(f.expr("collect_list(`$at`)"), *counts)
+        files = grouped._jdf.collectAsList()
+        updated, deleted = (sum(row.getLong(at) for row in files) for at in (2, 3))
+        # A key that a stranger has given to several rows counts as many times here.
+        return Matches([(row.getString(0), row.getSeq(1)) for row in files], updated, deleted, min(updated, self.put_count))

@@ -1,0 +1,220 @@
+"""Delta's own interface: Scala, called by py4j. Names are those of the library that `spark_sink.spark.jars` names."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark_sink.spark import jars
+from spark_sink.spark.local import has_java, java_class
+from spark_sink.tables.delta_batch import Positions
+from spark_sink.tables.delta_files import DataFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DELTA = "org.apache.spark.sql.delta"
+_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
+_METRICS = "org.apache.spark.sql.execution.metric.SQLMetrics"
+
+#: Of Delta.
+_VERSION = next(jar.rsplit(":", 1)[1] for jar in jars.SINK_JARS if ":delta-spark" in jar)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What makes a commit conditional: an application's identifier, and the version that the commit has of it."""
+
+    application: str
+    version: int
+
+
+def has_known_delta(spark: Any) -> bool:
+    """Return whether the JVM is of this process and has the version of Delta whose interface is used here; users may bring another."""
+    if not has_java(spark):
+        return False
+    from py4j.protocol import Py4JError
+
+    try:
+        return str(getattr(java_class(spark, "io.delta.package$"), "MODULE$").VERSION()) == _VERSION
+    except (Py4JError, AttributeError, TypeError):  # of another version it may be missing, and py4j takes it for a package then
+        return False
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Actions that mark rows as deleted, and how many files have lost all of theirs."""
+
+    actions: Sequence[Any]
+    whole_files: int
+
+
+class DeltaJvm:
+    """What the direct way asks of Delta, for a table at a path."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark: Any = spark
+        self._path = path
+        self._modules: dict[str, Any] = {}
+        self._none = self._class("scala.Option").empty()
+        self._conf: Any = None
+        self._vectors: Any = None
+
+    def _class(self, name: str) -> Any:
+        return java_class(self._spark, name)
+
+    def _module(self, name: str) -> Any:
+        """Return an object of Scala's."""
+        if name not in self._modules:
+            self._modules[name] = getattr(self._class(name + "$"), "MODULE$")
+        return self._modules[name]
+
+    def _some(self, value: Any) -> Any:
+        return self._class("scala.Option").apply(value)
+
+    def _seq(self, items: Iterable[Any]) -> Any:
+        gathered = self._class("java.util.ArrayList")()
+        for item in items:
+            gathered.add(item)
+        return self._class("scala.jdk.javaapi.CollectionConverters").asScala(gathered).toSeq()
+
+    def _numbers(self, numbers: Sequence[int]) -> Any:
+        """Return a Seq of longs. They are handed over together; one call of py4j for each takes 60 µs."""
+        longs = self._spark.sparkContext._gateway.new_array(self._spark._jvm.long, len(numbers))
+        self._class("java.nio.ByteBuffer").wrap(struct.pack(f">{len(numbers)}q", *numbers)).asLongBuffer().get(longs)
+        return self._module("scala.runtime.ScalaRunTime").wrapLongArray(longs)
+
+    def _list(self, items: Any) -> list[Any]:
+        return list(self._class("scala.jdk.javaapi.CollectionConverters").asJava(items))
+
+    def _log(self) -> Any:
+        self._class(_SESSIONS).setActiveSession(self._spark._jsparkSession)  # a thread's first statement does it else
+        log = self._module(f"{_DELTA}.DeltaLog").forTable(self._spark._jsparkSession, self._path)
+        if self._conf is None:
+            self._conf = log.newDeltaHadoopConf()
+            self._vectors = self._class(f"{_DELTA}.storage.dv.HadoopFileSystemDVStore")(self._conf)
+        return log
+
+    def version(self) -> int:
+        return int(self._log().update(False, self._none, self._none).version())
+
+    def begin(self) -> Any:
+        """Return a transaction of the newest version. It conflicts with what others do to the files that it removes."""
+        return self._log().startTransaction(self._none, self._none)
+
+    def state(self, snapshot: Any, most_files: int) -> list[Mapping[str, Any]] | None:
+        """Return the actions of which a version consists; None if it has more files than `most_files`."""
+        from pyspark.sql import DataFrame
+
+        files = DataFrame(snapshot.allFiles().toDF(), self._spark).selectExpr("to_json(struct(*)) action").limit(most_files + 1).collect()
+        if len(files) > most_files:
+            return None
+        others = [snapshot.protocol(), snapshot.metadata(), *self._list(snapshot.setTransactions())]
+        return [*(json.loads(other.json()) for other in others), *({"add": json.loads(row["action"])} for row in files)]
+
+    def actions(self, version: int) -> list[Mapping[str, Any]] | None:
+        """Return the actions of a commit; None if its file has been removed."""
+        from py4j.protocol import Py4JJavaError
+
+        log = self._log()
+        path = self._module(f"{_DELTA}.util.FileNames").unsafeDeltaFile(log.logPath(), version)
+        try:
+            lines = log.store().read(path, self._conf)
+        except Py4JJavaError:
+            return None
+        return [json.loads(line) for line in lines.mkString("\n").split("\n")]
+
+    def _action(self, file: DataFile) -> Any:
+        return self._module(f"{_DELTA}.actions.Action").fromJson(file.action)
+
+    def read(self, snapshot: Any, files: Iterable[DataFile]) -> DataFrame:
+        """Return the rows of some files."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self._log().createDataFrame(snapshot, self._seq(map(self._action, files)), False, self._none), self._spark)
+
+    def content(self, file: DataFile) -> bytes:
+        """Return the bytes of a file."""
+        path = self._action(file).absolutePath(self._log())
+        stream = path.getFileSystem(self._conf).open(path)
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def deleted_rows(self, file: DataFile) -> Collection[int]:
+        """Return the positions of the rows of a file that are deleted."""
+        if not file.deleted:
+            return ()
+        longs = self._deleted(file).toArray()
+        buffer = self._class("java.nio.ByteBuffer").allocate(8 * len(longs))
+        buffer.asLongBuffer().put(longs)
+        return frozenset(struct.unpack(f">{len(longs)}q", buffer.array()))
+
+    def _deleted(self, file: DataFile) -> Any:
+        """Return the positions of deleted rows, as Delta has them; they may be changed."""
+        if not file.deleted:
+            return self._class(f"{_DELTA}.deletionvectors.RoaringBitmapArray")()
+        return self._vectors.read(self._action(file).deletionVector(), self._log().dataPath())
+
+    def write(self, under_way: Any, rows: Any) -> list[Any]:
+        """Write rows to new files and return their actions."""
+        return self._list(under_way.writeFiles(rows._jdf))
+
+    def delete(self, held: Sequence[tuple[DataFile, Positions]]) -> Replaced:
+        """Write which rows are deleted, by their positions in files, to one file of deletion vectors (`DeletionVectorWriter`)."""
+        if not held:
+            return Replaced((), 0)
+        place, actions, whole_files = self._log().dataPath(), list[Any](), 0
+        id_ = self._class("java.util.UUID").randomUUID()
+        writer = self._vectors.createWriter(self._vectors.generateFileNameInTable(self._vectors.pathWithFileSystem(place), id_, ""))
+        try:
+            for file, positions in held:
+                add, deleted = self._action(file), self._deleted(file)
+                deleted.addAll(self._numbers(positions) if isinstance(positions, list) else positions)
+                if (count := deleted.cardinality()) == file.rows:
+                    actions.append(add.removeWithTimestamp(time.time_ns() // 1_000_000, True))
+                    whole_files += 1
+                    continue
+                data = deleted.serializeAsByteArray(self._module(f"{_DELTA}.deletionvectors.RoaringBitmapArrayFormat").Portable())
+                offset = self._some(writer.write(data).offset())
+                vector = self._module(f"{_DELTA}.actions.DeletionVectorDescriptor")
+                pair = add.removeRows(vector.onDiskWithRelativePath(id_, "", len(data), count, offset, self._none), True, True)
+                actions += [pair._1(), pair._2()]
+        finally:
+            writer.close()
+        return Replaced(actions, whole_files)
+
+    def commit_merge(self, under_way: Any, actions: Iterable[Any], transaction: Transaction, metrics: Mapping[str, int]) -> int:
+        """Commit, with the session's user metadata, and return the version."""
+        now = self._some(time.time_ns() // 1_000_000)
+        note = self._class(f"{_DELTA}.actions.SetTransaction")(transaction.application, transaction.version, now)
+        nothing = self._seq(())
+        operation = self._class(f"{_DELTA}.DeltaOperations$Merge")(*[self._none] * 4, *[nothing] * 3)
+        return self._commit(under_way, [*actions, note], operation, metrics)
+
+    def commit_compaction(self, under_way: Any, added: Iterable[Any], removed: Iterable[DataFile], metrics: Mapping[str, int]) -> int:
+        """Commit files that have the rows of others, so that nobody who follows the table sees a change; return the version."""
+        fresh, now = [json.loads(file.json()) for file in added], time.time_ns() // 1_000_000
+        actions = [
+            self._module(f"{_DELTA}.actions.Action").fromJson(json.dumps({"add": each["add"] | {"dataChange": False}})) for each in fresh
+        ]
+        actions += [self._action(file).removeWithTimestamp(now, False) for file in removed]
+        nothing = self._seq(())
+        operation = self._class(f"{_DELTA}.DeltaOperations$Optimize")(nothing, nothing, False, self._none, False)
+        return self._commit(under_way, actions, operation, metrics)
+
+    def _commit(self, under_way: Any, actions: Iterable[Any], operation: Any, metrics: Mapping[str, int]) -> int:
+        session = self._spark._jsparkSession
+        counted = self._class("java.util.HashMap")()
+        for name, value in metrics.items():
+            metric = self._module(_METRICS).createMetric(session.sparkContext(), name)
+            metric.set(value)
+            counted.put(name, metric)
+        converters = self._class("scala.jdk.javaapi.CollectionConverters")
+        under_way.registerSQLMetrics(session, getattr(self._module("scala.collection.immutable.Map"), "from")(converters.asScala(counted)))
+        return int(under_way.commit(self._seq(actions), operation))
