@@ -226,9 +226,11 @@ def test_compaction_leaves_the_rows_in_fewer_files_and_is_no_change(
 
 
 @delta
-@pytest.mark.parametrize(("keys", "jobs"), [(("id",), 1), (("name", "price"), 1), (("id", "made"), 2)], ids=" and ".join)
+@pytest.mark.parametrize(
+    ("keys", "has_job"), [(("id",), False), (("name", "price"), False), (("id", "made"), True)], ids=["number", "text and decimal", "date"]
+)
 def test_rows_of_small_files_are_found_without_a_job_unless_dates_are_keys(
-    lake: DeltaLake, spark: Any, keys: tuple[str, ...], jobs: int
+    lake: DeltaLake, spark: Any, keys: tuple[str, ...], has_job: bool
 ) -> None:
     def of_now() -> set[int]:
         return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
@@ -239,7 +241,7 @@ def test_rows_of_small_files_are_found_without_a_job_unless_dates_are_keys(
     written.merge([("d", *row[1:]) for row in rows[:3]])
     before = of_now()
     written.merge([("u", *row[1:5], "b") for row in rows[2:5]])
-    assert len(of_now() - before) == jobs
+    assert (len(of_now() - before) > 1) == has_job, "one writes"
     assert [(row["id"], row["place"]) for row in sorted(written.rows("direct"))] == [
         (number, "b" if number < 5 else "a") for number in range(2, 20)
     ]
