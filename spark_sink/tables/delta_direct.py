@@ -123,7 +123,7 @@ class DirectTable:
         return self._delta.commit_merge(under_way, [*added, *replaced.actions], transaction, metrics)
 
     def compact(self, target: int) -> int | None:
-        """Write small files, and files with many deleted rows, anew as one of each partition, in one commit.
+        """Write small files, and files with many deleted rows, again, as one of each partition, in one commit.
 
         Args:
             target: the size of a compacted file, in bytes.

@@ -132,7 +132,7 @@ class LiveFiles:
         return {path: file for path, file in self._files.items() if all(file.may_hold(*each, are_ends=are_ends) for each in keys.items())}
 
     def to_compact(self, target: int) -> dict[str, DataFile]:
-        """Return the files, by path, that are better written anew: several small ones of a partition, and those with many deleted rows.
+        """Return the files, by path, to write again: several small ones of a partition, and those with many deleted rows.
 
         Args:
             target: the size of a compacted file, in bytes.
