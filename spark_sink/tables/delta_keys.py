@@ -56,6 +56,6 @@ class FileKeys:
         from pyarrow import parquet
 
         file = parquet.ParquetFile(pa.BufferReader(data))
-        if missing := set(self._columns) - set(file.schema_arrow.names):
-            raise ValueError(f"There is no column {', '.join(sorted(missing))}.")
+        if set(self._columns) - set(file.schema_arrow.names):
+            raise Unreadable
         return file.read(columns=self._columns, use_threads=False).select(self._columns)
