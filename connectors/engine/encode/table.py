@@ -123,6 +123,11 @@ class TableEncoder:
         """What stands before the object of a key, and of a value, where schemas go with them (a brace closes it); else nothing."""
         return self._plan.key_head[:-1].encode() if self._plan.key_end != "}" else b"", self._row_head[: -len(_BEFORE) - 1]
 
+    @property
+    def row_head(self) -> bytes:
+        """What stands before the object of a row that has no old one, in a value; `end` gives what follows it."""
+        return self._row_head
+
     def _code(self) -> Code:
         """Return a module that has what generated functions use, by names that nothing else can take."""
         code = Code(f"rows of {self.value_schema.name}")

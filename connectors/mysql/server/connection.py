@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -26,13 +27,14 @@ from pymysql.protocol import MysqlPacket
 from connect_py.errors import ConfigError
 from connect_py.tls import pem_file, verifying_context
 from connectors.mysql.config.config import ConnectionSettings
-from connectors.mysql.errors import LostConnectionError, server_error, server_error_of_packet
-from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, rows_function, split_packets
+from connectors.mysql.errors import LostConnectionError, ServerError, server_error, server_error_of_packet
+from connectors.mysql.server.text_rows import MalformedRowError, ReadRows, TextRow, large_row, packet_size, rows_function, split_packets
 
 log = logging.getLogger(__name__)
 
 
 _RECEIVE_BYTES = 1 << 18
+_UNLIMITED = sys.maxsize
 _ERROR = 0xFF
 
 
@@ -50,7 +52,8 @@ class TextResult:
         self._receive = receive
         self._ended = ended
         self._where = where
-        self._read_rows = rows_function(characters)
+        self._characters = characters
+        self._read_rows: ReadRows | None = None
         self._data = b""
         self._at = 0
         self._done = False
@@ -58,6 +61,8 @@ class TextResult:
     def read(self, rows: int, size: int) -> tuple[list[TextRow], int]:
         """Return rows as `packets` does, but as texts."""
         found, total = self.packets(rows, size)
+        if self._read_rows is None:
+            self._read_rows = rows_function(self._characters)
         try:
             return self._read_rows(found), total
         except MalformedRowError as error:
@@ -95,6 +100,9 @@ class TextResult:
             self._at = whole[1]
             return True
         if data[at + 4] == _ERROR:
+            # nothing follows it: the next statement must not look for the rest
+            self._done = True
+            self._ended()
             raise server_error_of_packet(data[at + 4 : at + size], f"A statement failed on {self._where}")
         self._done = True
         self._ended()
@@ -262,13 +270,17 @@ class Connection:
                 cursor.execute(statement)
                 return list(cursor.fetchall())
         except (pymysql.MySQLError, OSError) as error:
-            if _is_timeout(error) and self._settings.query_timeout:
-                self._kill()
-                raise LostConnectionError(
-                    f"A statement took longer than database.query.timeout.ms={self._settings.query_timeout * 1000:.0f} on "
-                    f"{self._settings.host}:{self._settings.port} and was given up: {statement[:100]}"
-                ) from error
-            raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
+            raise self._failure(error, statement) from error
+
+    def _failure(self, error: Exception, statement: str) -> ServerError:
+        """Return the error to raise for one of the driver's, when the server knows that nobody waits for the statement any more."""
+        if _is_timeout(error) and self._settings.query_timeout:
+            self._kill()
+            return LostConnectionError(
+                f"A statement took longer than database.query.timeout.ms={self._settings.query_timeout * 1000:.0f} on "
+                f"{self._settings.host}:{self._settings.port} and was given up: {statement[:100]}"
+            )
+        return server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}")
 
     def column_names(self, statement: str) -> list[str]:
         """Return the names of a statement's columns, whose rows are not read. Raises ServerError."""
@@ -307,28 +319,49 @@ class Connection:
         Args:
             characters: of each column, whether its values are characters.
         """
-        driver, where = self._driver, f"{self._settings.host}:{self._settings.port}"
-        driver._read_timeout = None
+        where = f"{self._settings.host}:{self._settings.port}"
+        self._driver._read_timeout = None
         try:
-            driver.query(statement, unbuffered=True)
+            self._driver.query(statement, unbuffered=True)
         except (pymysql.MySQLError, OSError) as error:
             raise server_error(error, f"A statement failed on {where}") from error
+        return TextResult(
+            self._receiver(lambda error: server_error(error, f"The connection to {where} broke")), self._ended, characters, where
+        )
+
+    def packets(self, statement: str) -> list[bytes]:
+        """Return all rows of a statement as they came, for functions of `text_rows` to read. Raises ServerError."""
+        try:
+            self._driver.query(statement, unbuffered=True)
+        except (pymysql.MySQLError, OSError) as error:
+            raise self._failure(error, statement) from error
+        where = f"{self._settings.host}:{self._settings.port}"
+        result = TextResult(self._receiver(lambda error: self._failure(error, statement)), self._ended, (), where)
+        rows: list[bytes] = []
+        while found := result.packets(_UNLIMITED, _UNLIMITED)[0]:
+            rows += found
+        return rows
+
+    def _receiver(self, failure: Callable[[OSError], ServerError]) -> Callable[[int], bytes]:
+        read = self._driver._rfile.read1
 
         def receive(size: int) -> bytes:
             try:
-                return bytes(driver._rfile.read1(size))
+                return bytes(read(size))
             except OSError as error:
-                raise server_error(error, f"The connection to {where} broke") from error
+                raise failure(error) from error
 
-        def ended() -> None:
-            result = driver._result
-            if result is not None:
-                result.unbuffered_active = False
-                result.connection = None
-            driver._result = None
-            driver._read_timeout = self._settings.query_timeout or None
+        return receive
 
-        return TextResult(receive, ended, characters, where)
+    def _ended(self) -> None:
+        """Let the driver send the next statement: the last row of a result was read."""
+        driver = self._driver
+        result = driver._result
+        if result is not None:
+            result.unbuffered_active = False
+            result.connection = None
+        driver._result = None
+        driver._read_timeout = self._settings.query_timeout or None
 
     @property
     def thread_id(self) -> int:

@@ -111,16 +111,19 @@ def large_row(data: bytes, at: int) -> tuple[bytes, int] | None:
 
 
 _TIMESTAMP = "timestamp texts.0"
+#: Reads a value that is not NULL, whose length begins with `size`.
+_READ = f"read(size if size < {NULL} else read_size(size, read))"
 #: Digits of the fraction in each form of DATETIME.
 _FRACTIONS = {f"datetime texts.{digits}": digits for digits in range(7)}
 
 
-def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]]) -> FusedSource:
+def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]], passed_over: int = 0) -> FusedSource:
     """Return the source that reads adjacent rows of which no value is NULL or longer than 250 bytes.
 
     Args:
         characters: as of `rows_function`.
         wanted: the forms that the writer accepts in addition to texts, of each column (`engine/encode/fused.py`).
+        passed_over: number of further values at the end of each row, which are no columns of events.
     """
     stored = _pieces(wanted)
     lines: list[str] = []
@@ -130,16 +133,18 @@ def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]
         else:
             size = "begin" if i == 0 else "read(1)"
             lines += [f"c{i} = read(ord({size}))", *_decode_read(i, is_text)]
+    lines += ["read(ord(read(1)))"] * passed_over
     return FusedSource(opening=_OPENING, loop=_LOOP, closing=_CLOSING, together=lines, stored=stored, names=_NAMES)
 
 
-def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]] = ()) -> FusedSource:
+def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]] = (), passed_over: int = 0) -> FusedSource:
     """Return the source that reads all other rows; arguments as of `usual_rows`."""
     stored = _pieces(wanted)
     single = []
     for i, is_text in enumerate(characters):
         value = [f"c{i} = begin + read(11)", *_clock(stored[i].form, i)] if i in stored else _read_value(i, is_text)
         single.append(Single(i, f"begin == {chr(NULL)!r}", value, before=["begin = read(1)"] if i else ()))
+    single += [Single(None, f"begin == {chr(NULL)!r}", ["size = ord(begin)", _READ], before=["begin = read(1)"])] * passed_over
     return FusedSource(opening=_OPENING, loop=_LOOP, closing=_CLOSING, single=single, stored=stored, names=_NAMES)
 
 
@@ -157,11 +162,7 @@ def _clock(form: str, i: int) -> list[str]:
 
 
 def _read_value(i: int, is_text: bool) -> list[str]:
-    return [
-        "size = ord(begin)",
-        f"c{i} = read(size if size < {NULL} else read_size(size, read))",
-        *_decode_read(i, is_text),
-    ]
+    return ["size = ord(begin)", f"c{i} = {_READ}", *_decode_read(i, is_text)]
 
 
 def _decode_read(i: int, is_text: bool) -> list[str]:

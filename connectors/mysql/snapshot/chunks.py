@@ -20,6 +20,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, DataError
@@ -40,9 +41,10 @@ from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.structure import StructureCheck
 from connectors.mysql.server import queries
-from connectors.mysql.server.connection import Connection, Row, quote_literal
+from connectors.mysql.server.connection import Connection, quote_literal
 from connectors.mysql.server.queries import row_estimates
 from connectors.mysql.snapshot.locks import retry_altered_table
+from connectors.mysql.snapshot.rows import PacketRows
 from connectors.mysql.types.columns import is_text
 from connectors.mysql.types.keys import ChunkKey, chunk_key, cut_key, is_zero_date
 
@@ -51,9 +53,11 @@ log = logging.getLogger(__name__)
 #: How long a chunk waits for a streamed transaction to become visible before streaming continues in between.
 VISIBLE_WAIT_SECONDS = 1
 
+#: A row, as a statement's answer is read.
+R = TypeVar("R")
 
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
+
+class ChunkRow(NamedTuple):
     """A row that waits for its position in the stream.
 
     Attributes:
@@ -95,6 +99,7 @@ class MySqlChunks:
         self._shown = shown
         self._visible = GtidSet()
         self._structure: MyTable | None = None
+        self._packets: tuple[CapturedTable, list[str], PacketRows] | None = None
         self._expressions: set[tuple[TableId, str]] = set()
 
     @property
@@ -118,8 +123,13 @@ class MySqlChunks:
         key = self._key(captured, wanted)
         query = ChunkQuery(_key_columns(key), condition=wanted.condition, descending=True)
         sql = f"SELECT {', '.join(part.shown for part in key)} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}"  # noqa: S608  # quoted names; a condition is the user's own
-        rows = self._run(captured, wanted, sql)
-        return _stored(key, rows[0]) if rows else None
+        rows = self._run(captured, wanted, lambda connection: connection.query(sql))
+        if not rows:
+            return None
+        charsets = ["utf-8" if is_text(part.column) else "latin-1" for part in key]
+        return _stored(
+            key, [None if octets is None else octets.decode(charset, "replace") for octets, charset in zip(rows[0], charsets, strict=True)]
+        )
 
     def estimate(self, wanted: WantedCollection) -> int | None:
         table = self._find(wanted).id
@@ -129,7 +139,6 @@ class MySqlChunks:
         self.await_streamed()
         captured = self._find(wanted)
         key = self._key(captured, wanted)
-        columns = [captured.model.columns[index] for index in captured.indexes]
         query = ChunkQuery(
             _key_columns(key),
             None if after is None else _literals(key, after),
@@ -138,21 +147,20 @@ class MySqlChunks:
             limit,
         )
         chosen = ", ".join([*captured.selected, *(part.shown for part in key)])
-        rows = self._run(captured, wanted, f"SELECT {chosen} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}")  # noqa: S608  # as above
+        sql = f"SELECT {chosen} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}"  # noqa: S608  # as above
+        rows = self._run(captured, wanted, lambda connection: connection.packets(sql))
         self._structure = captured.model
         if not rows:
             return Chunk([], None)
-        width = len(columns)
-        charsets = ["utf-8" if is_text(column) else "latin-1" for column in columns]
-        last = _stored(key, rows[-1][width:])
-        return Chunk([_encoded(captured, charsets, row[:width]) for row in rows], last)
+        packets = self._packet_rows(captured, key)
+        last = packets.texts(rows[-1:])[0][len(captured.indexes) :]
+        return Chunk([(key, ChunkRow(captured, key, image)) for key, image in packets.images(rows)], _stored(key, last))
 
     def records(self, rows: Sequence[ChunkRow], position: EventPosition) -> list[EncodedRow]:
         """Return records of rows that follow an event of the stream."""
         if not rows:
             return []
         table, now_ns = rows[0].table, time.time_ns()
-        value, end = table.encoder.value, tail("r", now_ns)
         source = table.block.render(
             now_ns // 1000,
             "incremental",
@@ -162,7 +170,9 @@ class MySqlChunks:
             gtid=position.gtid,
             thread=position.thread,
         )
-        return [(table.route, row.key, value(None, row.image, source, end)) for row in rows]
+        route, head = table.route, table.encoder.row_head
+        end = table.encoder.end(source, tail("r", now_ns))
+        return [(route, key, b"".join((head, image, end))) for _, key, image in rows]
 
     # -- parts -------------------------------------------------------------------------------------------------------------------------
 
@@ -191,14 +201,21 @@ class MySqlChunks:
             found.append(part)
         return found
 
-    def _run(self, captured: CapturedTable, wanted: WantedCollection, sql: str) -> list[Row]:
+    def _packet_rows(self, captured: CapturedTable, key: Sequence[ChunkKey]) -> PacketRows:
+        """Return what makes records of a chunk's rows; its functions serve all chunks of a table."""
+        names = [part.column.name for part in key]
+        if self._packets is None or self._packets[0] is not captured or self._packets[1] != names:
+            self._packets = captured, names, PacketRows(captured, [is_text(part.column) for part in key])
+        return self._packets[2]
+
+    def _run(self, captured: CapturedTable, wanted: WantedCollection, ask: Callable[[Connection], list[R]]) -> list[R]:
         """Return rows of one transaction, in the stream's structure."""
         connection = self._general()
         try:
             connection.execute("START TRANSACTION READ ONLY")
             try:
                 self._require_expression(connection, captured, wanted.condition)
-                rows = connection.query(sql)
+                rows = ask(connection)
             except LostConnectionError as error:
                 if error.code != errors.LOCK_WAIT_TIMEOUT:
                     raise
@@ -238,14 +255,6 @@ class MySqlChunks:
         self._visible = shown
 
 
-def _encoded(table: CapturedTable, charsets: Sequence[str], row: Row) -> tuple[bytes | None, ChunkRow]:
-    texts: list[Text] = [
-        None if octets is None else octets.decode(charset, "replace") for octets, charset in zip(row, charsets, strict=True)
-    ]
-    key, image = table.encoder.image(texts, snapshot=True)
-    return key, ChunkRow(table, key, image)
-
-
 def _name(id_: TableId) -> str:
     return quote_name(id_.schema, id_.table)
 
@@ -268,12 +277,8 @@ def _literals(key: Sequence[ChunkKey], values: StoredKey) -> tuple[str | None, .
     return tuple(None if value is None else part.literal(value.text) for part, value in zip(key, values, strict=True))
 
 
-def _stored(key: Sequence[ChunkKey], row: Sequence[bytes | None]) -> StoredKey:
-    found = []
-    for part, octets in zip(key, row, strict=True):
-        charset = "utf-8" if is_text(part.column) else "latin-1"
-        found.append(None if octets is None else part.stored(octets.decode(charset, "replace")))
-    return tuple(found)
+def _stored(key: Sequence[ChunkKey], values: Sequence[Text]) -> StoredKey:
+    return tuple(part.stored(text) if isinstance(text, str) else None for part, text in zip(key, values, strict=True))
 
 
 _DATES = frozenset(("DATE", "DATETIME", "TIMESTAMP"))

@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.batches import MAX_BYTES
+from connectors.engine.encode.columnwise import Encoded
 from connectors.engine.encode.fused import FusedRows
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Encode, Marker
@@ -29,19 +30,24 @@ _PIECE = 64
 
 
 class PacketRows:
-    """Makes records of the rows that a SELECT of a table's columns gives. Keeps nothing between calls but its functions."""
+    """Makes records of the rows that a SELECT of a table's columns gives. Keeps nothing between calls but its functions.
 
-    def __init__(self, table: CapturedTable) -> None:
+    Args:
+        passed_over: of each value that follows the table's columns in every row, and is in no record, whether it has characters.
+    """
+
+    def __init__(self, table: CapturedTable, passed_over: Sequence[bool] = ()) -> None:
         #: Of each column, whether its values are characters.
         self.characters = [is_text(table.model.columns[index]) for index in table.indexes]
         self._table = table
-        self._read_rows = rows_function(self.characters)
+        self._passed_over = len(passed_over)
+        self._read_rows = rows_function([*self.characters, *passed_over])
         self._ascii: FusedRows | None = None
         self._usual: FusedRows | None = None
         self._any: FusedRows | None = None
 
     def texts(self, rows: Sequence[bytes]) -> list[TextRow]:
-        """Return the values of rows, one a column of events. Raises DataError: they are no such rows."""
+        """Return the values of rows, one a column of events, and then those that records lack. Raises DataError: they are no such rows."""
         try:
             return self._read_rows(rows)
         except MalformedRowError as error:
@@ -69,6 +75,15 @@ class PacketRows:
             out += table.encoder.text_rows(self.texts(piece), table.route, source, tail) if found is None else found
         return out
 
+    def images(self, rows: Sequence[bytes]) -> list[Encoded]:
+        """Return keys and objects of a snapshot's rows. Raises DataError as `records`."""
+        data = b"".join(rows)
+        found = self._fused_for(data).images(data)
+        if found is not None and len(found) == len(rows):
+            return found
+        image, width = self._table.encoder.image, len(self.characters)
+        return [image(texts[:width], snapshot=True) for texts in self.texts(rows)]
+
     def _together(self, rows: Sequence[bytes], end: bytes) -> list[EncodedRow] | None:
         data = b"".join(rows)
         fused = self._fused_for(data)
@@ -76,17 +91,17 @@ class PacketRows:
         return found if found is not None and len(found) == len(rows) else None
 
     def _fused_for(self, data: bytes) -> FusedRows:
-        encoder = self._table.encoder
+        encoder, passed = self._table.encoder, self._passed_over
         if data.isascii():
             if self._ascii is None:
-                self._ascii = encoder.fused(usual_rows([False] * len(self.characters), encoder.wanted_forms), stream=False)
+                self._ascii = encoder.fused(usual_rows([False] * len(self.characters), encoder.wanted_forms, passed), stream=False)
             return self._ascii
         if not any(mark in data for mark in SPECIAL):
             if self._usual is None:
-                self._usual = encoder.fused(usual_rows(self.characters, encoder.wanted_forms), stream=False)
+                self._usual = encoder.fused(usual_rows(self.characters, encoder.wanted_forms, passed), stream=False)
             return self._usual
         if self._any is None:
-            self._any = encoder.fused(any_rows(self.characters, encoder.wanted_forms), stream=False)
+            self._any = encoder.fused(any_rows(self.characters, encoder.wanted_forms, passed), stream=False)
         return self._any
 
 

@@ -615,10 +615,19 @@ def stripped(records: Any) -> Any:
     return None if records is None else [record[1:] for record in records]
 
 
-def packet_rows(table: MySqlTable) -> PacketRows:
+def packet_rows(table: MySqlTable, passed_over: Sequence[bool] = ()) -> PacketRows:
     model = SimpleNamespace(columns=table.columns)
     captured = SimpleNamespace(model=model, indexes=range(len(table.columns)), encoder=table.encoder, route=route(table), id="d.t")
-    return PacketRows(captured)  # type: ignore[arg-type]
+    return PacketRows(captured, passed_over)  # type: ignore[arg-type]
+
+
+def chunk_images(table: MySqlTable, key: Sequence[bytes | None]) -> Any:
+    """Rows that their key's values follow, as chunks of incremental snapshots have them."""
+    rows = packet_rows(table, [True] * len(key))
+    packets = [packet + b"".join(map(text_value, key)) for packet in table.packets]
+    texts = [None if value is None else value.decode() for value in key]
+    assert all(list(row[len(table.columns) :]) == texts for row in rows.texts(packets))
+    return rows.images(packets)
 
 
 def fused_packets(table: MySqlTable) -> Any:
@@ -694,6 +703,8 @@ WAYS = [
         lambda t: stripped(fused_packets(t).records(b"".join(t.packets), route(t), "", t.encoder.end(t.source, TAIL))),
         values,
     ),
+    Way("rows of a chunk", MySqlTable, False, lambda t: chunk_images(t, [b"1", b"key"])),
+    Way("rows of a chunk, with unusual keys", MySqlTable, False, lambda t: chunk_images(t, [None, "ü".encode() * 300, b""])),
     Way("images of packets", MySqlTable, False, lambda t: fused_packets(t).images(b"".join(t.packets))),
     Way(
         "the log read and written at once",

@@ -83,10 +83,11 @@ def test_a_row_of_several_packets_is_one() -> None:
 
 def test_an_error_in_the_middle_is_raised_with_its_number() -> None:
     error = b"\xff" + (1317).to_bytes(2, "little") + b"#70100Query execution was interrupted"
-    found, _ = result(packets(text_value(b"1"), 0) + packets(error, 1), [False])
+    found, ended = result(packets(text_value(b"1"), 0) + packets(error, 1), [False])
     with pytest.raises(ServerError, match="Query execution was interrupted") as raised:
         all_rows(found)
     assert raised.value.code == 1317
+    assert ended == [True], "the next statement must not look for more rows"
 
 
 @pytest.mark.parametrize("stream", [b"", b"\x02\x00\x00\x00\x05a", b"\x02\x00\x00\x00\xffa"[:5], b"\x03\x00\x00\x00\xfd\x01\x01"])
