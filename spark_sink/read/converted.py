@@ -19,7 +19,7 @@ from connect_py.converters.json_write import WriteOptions
 from connect_py.data import Schema
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
-from spark_sink.read.formats import PROBLEM, Fingerprint, PlainRecords, RecordFormat, SchemaPrefixes
+from spark_sink.read.formats import PROBLEM, Fingerprint, PlainRecords, RecordFormat, whole_and_heads
 from spark_sink.read.schemaless import kind_of_value
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ConvertedRecords:
     def whole(self, kafka: DataFrame) -> DataFrame:
         types = f"{_POSITION_TYPES}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"
         found = kafka.mapInArrow(Converting(self._conversion, whole=True), types)
-        return found.selectExpr(*SchemaPrefixes().split()[0], "routed", "problem")
+        return found.selectExpr(*whole_and_heads(), "routed", "problem")
 
     def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
         pass

@@ -110,55 +110,66 @@ class SchemaPrefixes:
         self._keys = [*_most_frequent(keys), *(number for number in self._keys if number not in keys)][:_MAX_KNOWN]
         self._values = [*_most_frequent(values), *(number for number in self._values if number not in values)][:_MAX_KNOWN]
 
-    def split(self) -> tuple[list[str], list[str]]:
-        """Return two select lists, to be applied one after the other to Kafka's columns.
+    def split(self) -> list[list[str]]:
+        """Return select lists, to be applied one after the other to Kafka's columns.
 
-        The second one's columns are topic, partition, offset, timestamp, kfp and vfp (the hashes of the beginnings, null without a key or
-        value), and key and value, the payloads' texts.
+        The last one's columns are topic, partition, offset, timestamp, kfp and vfp (the hashes of the beginnings, null without a key or
+        value), and key and value, the payloads' texts. A known beginning is compared once, in a step of its own, since each comparison
+        reads some three thousand bytes.
         """
-        position = ["topic", "partition", "offset", "timestamp"]
         keys, values = ([(number, self._texts[number]) for number in numbers] for numbers in (self._keys, self._values))
-        prefixes = [*position, "key", "value", _prefix("key", keys, "khead"), _prefix("value", values, "vhead")]
+        known = [*_POSITION, "key", "value", _known("key", keys, "kfp"), _known("value", values, "vfp")]
+        heads = [*_POSITION, "key", "value", "kfp", "vfp", _head("key", "kfp", "khead"), _head("value", "vfp", "vhead")]
         payloads = [
-            *position,
-            _hash("key", keys, "khead", "kfp"),
-            _hash("value", values, "vhead", "vfp"),
-            _payload("key", keys, "khead"),
-            _payload("value", values, "vhead"),
+            *_POSITION,
+            _hash("key", "kfp", "khead"),
+            _hash("value", "vfp", "vhead"),
+            _payload("key", keys, "kfp", "khead"),
+            _payload("value", values, "vfp", "vhead"),
         ]
-        return prefixes, payloads
+        return [known, heads, payloads]
+
+
+_POSITION = ("topic", "partition", "offset", "timestamp")
 
 
 def _most_frequent(counter: Counter[int]) -> list[int]:
     return [number for number, _ in counter.most_common(_MAX_KNOWN)]
 
 
-def _begins(column: str, beginning: bytes) -> str:
-    return f"startswith(`{column}`, X'{beginning.hex()}')"
+def _known(column: str, known: list[tuple[int, bytes]], name: str) -> str:
+    """Return SQL: the number of the known beginning that a text has, or null."""
+    cases = " ".join(f"WHEN startswith(`{column}`, X'{beginning.hex()}') THEN {number}L" for number, beginning in known)
+    return f"CASE {cases} END {name}" if known else f"CAST(NULL AS BIGINT) {name}"
 
 
-def _prefix(column: str, known: list[tuple[int, bytes]], name: str) -> str:
-    """Return SQL: a text before its payload; without a payload its first characters, for the error that follows. Null where it is known."""
+def _searched(column: str) -> str:
+    """Return SQL: a text before its payload; without a payload its first characters, for the error that follows."""
     text = f"CAST(`{column}` AS STRING)"
     found = f"locate({literal(_SEAM)}, {text})"
-    searched = f"IF({found} > 0, substring({text}, 1, {found} - 1), left({text}, 80))"
-    if not known:
-        return f"{searched} {name}"
-    return f"CASE WHEN {' OR '.join(_begins(column, beginning) for _, beginning in known)} THEN NULL ELSE {searched} END {name}"
+    return f"IF({found} > 0, substring({text}, 1, {found} - 1), left({text}, 80))"
 
 
-def _hash(column: str, known: list[tuple[int, bytes]], head: str, name: str) -> str:
-    cases = " ".join(f"WHEN {_begins(column, beginning)} THEN {number}L" for number, beginning in known)
-    return f"CASE {cases} WHEN `{column}` IS NOT NULL THEN xxhash64({head}) END {name}"
+def whole_and_heads() -> list[str]:
+    """Return a select list of Kafka's columns, and khead and vhead, the texts of keys and values up to their payloads."""
+    return [*_POSITION, "key", "value", f"{_searched('key')} khead", f"{_searched('value')} vhead"]
 
 
-def _payload(column: str, known: list[tuple[int, bytes]], head: str) -> str:
+def _head(column: str, number: str, name: str) -> str:
+    return f"IF({number} IS NULL, {_searched(column)}, NULL) {name}"
+
+
+def _hash(column: str, number: str, head: str) -> str:
+    return f"CASE WHEN {number} IS NOT NULL THEN {number} WHEN `{column}` IS NOT NULL THEN xxhash64({head}) END {number}"
+
+
+def _payload(column: str, known: list[tuple[int, bytes]], number: str, head: str) -> str:
     text = f"CAST(`{column}` AS STRING)"
     cut = f"substring({text}, length({head}) + {len(_SEAM) + 1}, length({text}) - length({head}) - {len(_SEAM) + 1})"
     cases = " ".join(
-        f"WHEN {_begins(column, beginning)} THEN CAST(substring(`{column}`, {len(beginning) + 1}, "
+        f"WHEN {number} = {of}L THEN CAST(substring(`{column}`, {len(beginning) + 1}, "
         f"octet_length(`{column}`) - {len(beginning) + 1}) AS STRING)"
-        for _, beginning in known
+        for of, beginning in known
     )
     return f"CASE {cases} ELSE {cut} END `{column}`" if known else f"{cut} `{column}`"
 
@@ -177,13 +188,13 @@ class PlainRecords:
         self.numeric_decimals = numeric_decimals
 
     def rows(self, kafka: DataFrame) -> DataFrame:
-        prefixes, payloads = self._prefixes.split()
-        if "headers" in kafka.columns:
-            prefixes, payloads = [*prefixes, "headers"], [*payloads, "headers"]
-        return kafka.selectExpr(*prefixes).selectExpr(*payloads, _NOTHING_WRONG)
+        headers = ["headers"] if "headers" in kafka.columns else []
+        for step in self._prefixes.split():
+            kafka = kafka.selectExpr(*step, *headers)
+        return kafka.selectExpr("*", _NOTHING_WRONG)
 
     def whole(self, kafka: DataFrame) -> DataFrame:
-        return kafka.selectExpr(*SchemaPrefixes().split()[0], "CAST(NULL AS STRING) routed", _NOTHING_WRONG)
+        return kafka.selectExpr(*whole_and_heads(), "CAST(NULL AS STRING) routed", _NOTHING_WRONG)
 
     def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
         self._prefixes.learn(fingerprint, record)

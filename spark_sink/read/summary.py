@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: What records of one kind and partition share.
 _BY = ("topic", "kfp", "vfp", "route", "partition")
 
-#: SQL: only a text that might be a truncate is parsed.
-_IS_TRUNCATE = """contains(value, '"op":"t"') AND get_json_object(value, '$.op') = 't'"""
+#: SQL: only a text that might be a truncate is parsed. Spark compares where the first character is found, and quotes are everywhere.
+_IS_TRUNCATE = """contains(value, 'p":"t"') AND get_json_object(value, '$.op') = 't'"""
 
 
 #: SQL: the first or the last row of a table in a snapshot. As with truncates, few texts are parsed.

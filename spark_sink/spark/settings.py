@@ -92,6 +92,8 @@ def session_settings(config: SinkConfig) -> dict[str, str]:
         # A list of keys is a reference of the generated code then, and no part of it: that of a batch is that of the one before.
         "spark.sql.optimizer.inSetConversionThreshold": "1",
         "spark.sql.optimizer.inSetSwitchThreshold": "0",
+        # Without kafka in it, which is read by Spark's first interface otherwise: each record becomes objects of Java's and rows again.
+        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         # The last event of each key is found by one sort, not by two with a shuffle between them; most keys are there once.
         "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
     }
