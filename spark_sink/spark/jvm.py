@@ -38,6 +38,11 @@ _JVM_END_SECONDS = 15.0
 #: 34 µs of CPU instead of 57; for short lives `-XX:TieredStopAtLevel=1` in the user's own options takes the second away, which costs 30 s
 #: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: a pause of 100 ms does no harm.
 _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
+#: What a driver that does the work itself gets unless it is chosen elsewhere, in Spark's settings or in the environment. With a
+#: smaller heap than Spark's default of 1 GB the task takes some 1.5 GB at most. By default glibc keeps what the compilers have freed in
+#: up to eight arenas a core.
+_LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "768m", "MALLOC_ARENA_MAX": "2"}
+
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
@@ -166,6 +171,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     if is_local:
         # Spark looks up its host's name even where `spark.driver.host` is an address, and some hosts do not know their own name.
         variables[_LOCAL_ADDRESS] = os.environ.get(_LOCAL_ADDRESS) or "127.0.0.1"
+        variables |= local_variables(os.environ)
     try:
         write_properties(file, all_settings)
         with _environment(variables):
@@ -239,6 +245,12 @@ def local_options(more: str, environment: Mapping[str, str]) -> list[str]:
     """Return options for a driver that does the work itself, in addition to the user's own and those of the environment."""
     chosen = " ".join([more, *(environment.get(name, "") for name in _ELSEWHERE)])
     return [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]
+
+
+def local_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what to set in the environment of a driver that does the work itself: what is not there."""
+    older = {"SPARK_DRIVER_MEMORY": environment.get("SPARK_MEM")}
+    return {name: environment.get(name) or older.get(name) or value for name, value in _LOCAL_VARIABLES.items()}
 
 
 _PREFIX = "connect-py-spark-"

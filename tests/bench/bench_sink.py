@@ -66,7 +66,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--tables", type=int, default=1)
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--memory", default="2g", help="heap of the driver's JVM")
+    parser.add_argument("--memory", default="2g", help="heap of the driver's JVM; `default`: the sink's own")
     parser.add_argument("--python", type=int, default=0, help="events for the comparison with libraries of Python")
     parser.add_argument("--set", action="append", default=[], help="a further property of the sink, name=value")
     return parser.parse_args()
@@ -108,7 +108,7 @@ def measure(wanted: argparse.Namespace, bootstrap: str, tag: str, topics: list[s
         "lakehouse.control.commit.interval-ms": "0",
         "lakehouse.max-offsets-per-trigger": str(wanted.events),
         "lakehouse.spark.master": wanted.master,
-        "lakehouse.spark.conf.spark.driver.memory": wanted.memory,
+        **({} if wanted.memory == "default" else {"lakehouse.spark.conf.spark.driver.memory": wanted.memory}),
         **dict(pair.split("=", 1) for pair in wanted.set),
     }
     os.environ.setdefault("CONNECT_PY_SPARK_SETTINGS", "spark.")  # any setting may be measured

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.spark.jvm import Scratch, local_options, remove_left_behind, write_properties
+from spark_sink.spark.jvm import Scratch, local_options, local_variables, remove_left_behind, write_properties
 from tests.paths import ROOT
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
@@ -27,6 +27,12 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 )
 def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, environment: dict[str, str], options: list[str]) -> None:
     assert local_options(more, environment) == options
+
+
+def test_what_the_environment_says_of_memory_wins() -> None:
+    assert local_variables({}) == {"SPARK_DRIVER_MEMORY": "768m", "MALLOC_ARENA_MAX": "2"}
+    assert local_variables({"SPARK_MEM": "3g", "MALLOC_ARENA_MAX": "8"}) == {"SPARK_DRIVER_MEMORY": "3g", "MALLOC_ARENA_MAX": "8"}
+    assert local_variables({"SPARK_DRIVER_MEMORY": "4g", "SPARK_MEM": "3g"})["SPARK_DRIVER_MEMORY"] == "4g"
 
 
 def test_settings_for_the_jvm_are_in_a_file_that_nobody_else_can_read(tmp_path: Path) -> None:
