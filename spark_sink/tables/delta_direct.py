@@ -41,8 +41,8 @@ _MOST_CANDIDATES = 1_000
 #: Commits of others that are read one by one; of more, the whole state is read.
 _MOST_COMMITS = 100
 
-#: Bytes of files in which keys are looked up without a job.
-_LOOKED_UP = 4 << 20
+#: Bytes and rows of files in which keys are looked up without a job.
+_LOOKED_UP, _ROWS_LOOKED_UP = 4 << 20, 100_000
 
 #: Bytes of files that one task reads.
 _FOR_ONE_TASK = 16 << 20
@@ -213,7 +213,8 @@ class DirectTable:
 
     def _looked_up(self, candidates: Mapping[str, DataFile], source: FewRows) -> Matches | None:
         """Find the rows without a job; None if some files are too large for it, or another program's."""
-        if sum(file.size for file in candidates.values()) > _LOOKED_UP or any(file.rows is None for file in candidates.values()):
+        size, counts = sum(file.size for file in candidates.values()), [file.rows for file in candidates.values()]
+        if size > _LOOKED_UP or None in counts or sum(count or 0 for count in counts) > _ROWS_LOOKED_UP:
             return None
         rows: list[tuple[str, Iterable[tuple[Value | None, ...]], Collection[int]]] = []
         try:

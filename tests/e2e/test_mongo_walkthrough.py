@@ -69,6 +69,7 @@ def test_six_documents_become_seven_and_thirteen_records_and_stay_six_documents(
         producer.produce(f"signals_{tag}", json.dumps(order), key=topic)
         producer.flush()
         wait_until(lambda: kafka.count(records) >= 15, 60, "the snapshot that Kafka asked for")
+        wait_until(lambda: not _is_running(worker, tag), 60, "its end")  # the pause would be its own
 
         # both lines at once: three chunks take less time than the file is looked at again
         _order(orders, {"execute-snapshot": data, "pause-snapshot": {"type": "incremental"}})
