@@ -68,6 +68,7 @@ class DataFile:
 
     @property
     def has_many_deleted(self) -> bool:
+        """Whether readers pass over so many rows that the file is better written again."""
         return self.deleted > _MANY_DELETED * (self.rows or self.deleted)
 
     def may_hold(self, column: str, values: Sequence[Value], *, are_ends: bool = False) -> bool:

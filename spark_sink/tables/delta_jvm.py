@@ -128,8 +128,11 @@ class DeltaJvm:
             return None
         return [json.loads(line) for line in lines.mkString("\n").split("\n")]
 
+    def _parsed(self, action: str) -> Any:
+        return self._module(f"{_DELTA}.actions.Action").fromJson(action)
+
     def _action(self, file: DataFile) -> Any:
-        return self._module(f"{_DELTA}.actions.Action").fromJson(file.action)
+        return self._parsed(file.action)
 
     def read(self, snapshot: Any, files: Iterable[DataFile]) -> DataFrame:
         """Return the rows of some files."""
@@ -199,10 +202,8 @@ class DeltaJvm:
 
     def commit_compaction(self, under_way: Any, added: Iterable[Any], removed: Iterable[DataFile], metrics: Mapping[str, int]) -> int:
         """Commit files that have the rows of others, so that nobody who follows the table sees a change; return the version."""
-        fresh, now = [json.loads(file.json()) for file in added], time.time_ns() // 1_000_000
-        actions = [
-            self._module(f"{_DELTA}.actions.Action").fromJson(json.dumps({"add": each["add"] | {"dataChange": False}})) for each in fresh
-        ]
+        fresh, now = [json.loads(file.json())["add"] for file in added], time.time_ns() // 1_000_000
+        actions = [self._parsed(json.dumps({"add": each | {"dataChange": False}})) for each in fresh]
         actions += [self._action(file).removeWithTimestamp(now, False) for file in removed]
         nothing = self._seq(())
         operation = self._class(f"{_DELTA}.DeltaOperations$Optimize")(nothing, nothing, False, self._none, False)
