@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from connect_py.api.config import ConfigDef
-from connect_py.api.record import SinkRecord, SourceRecord
+from connect_py.api.record import EncodedRow, Route, SinkRecord, SourceRecord
 
 Record = TypeVar("Record", SourceRecord, SinkRecord)
 
@@ -46,6 +46,32 @@ class Transform(Protocol):
         """Free what `configure` took. Called once, also after a failure."""
 
 
+#: Makes a row of a route's key and value: the row that goes on, or None to drop it. All three are JSON without schemas, as an
+#: `EncodedBatch` has them; a null that has a schema is the text ``null``, one without is None.
+RowChange = Callable[[bytes | None, bytes | None], EncodedRow | None]
+
+
+@runtime_checkable
+class RowTransform(Protocol):
+    """What a `Transform` may offer in addition: to change rows as a connector serialised them, with no object a field.
+
+    Rows go this way where every transform of a chain handles them and both converters are plain `JsonConverter`s. What comes out must
+    be what `apply` and the converter would have written, byte by byte.
+    """
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether the configuration lets it. Nulls that have a default are written as that default in these rows."""
+        ...
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what becomes of a route's rows. Asked about once a route; the function returns rows of few routes, which it makes once.
+
+        Both raise DataError or ValueError where only `apply` can tell, or fail: the batch then goes that way, record by record.
+        """
+        ...
+
+
 class Predicate(Protocol):
     """Decides whether a transform sees a record. What is not said here is as with `Transform`."""
 
@@ -66,3 +92,13 @@ class Predicate(Protocol):
 
     def close(self) -> None:
         """Free what `configure` took."""
+
+
+@runtime_checkable
+class RoutePredicate(Protocol):
+    """What a `Predicate` may state in addition: that it asks for a record's topic, its headers' names and whether there is a value only.
+
+    So it can be asked once for all rows of a route.
+    """
+
+    asks_for_route_only: ClassVar[bool]

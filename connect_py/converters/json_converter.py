@@ -137,6 +137,10 @@ class JsonConverter(HeadersLikeData):
         payload = write(value).encode()
         return b"".join((envelope, payload, b"}")) if self.schemas_enabled else payload
 
+    def head(self, schema: Schema | None) -> bytes:
+        """Return what stands before a payload, after which a brace follows; nothing where schemas do not go with values."""
+        return self._writers(schema)[0] if self.schemas_enabled else b""
+
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:

@@ -1,8 +1,8 @@
 """Transform and convert records: between a source connector and the producer, and between Kafka and a sink task.
 
-A source's chain is transforms, then converters (`AbstractWorkerSourceTask.convertTransformedRecord`). When there are no transforms and
-both converters are plain `JsonConverter`s, rows of an `EncodedBatch` go to the producer as they are (`Chain.is_passthrough`). Otherwise
-each row is decoded into a `SourceRecord` first, so every connector works with every chain.
+A source's chain is transforms, then converters (`AbstractWorkerSourceTask.convertTransformedRecord`). When both converters are plain
+`JsonConverter`s and no transform needs more than rows of JSON, those of an `EncodedBatch` stay JSON (`Chain.encoded`). Otherwise each row
+is decoded into a `SourceRecord` first, so every connector works with every chain.
 
 A sink's chain is converters, then transforms (`WorkerSinkTask.convertAndTransformRecord`). A sink that reads Kafka elsewhere takes its
 converters and transforms there and opens them there (`WorkerConversion`). For these, properties of a converter that the connector does not
@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord
 from connect_py.api.config import ConfigType, parse_value
@@ -33,6 +33,7 @@ from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.plugins.registry import PluginEntry, Plugins
 from connect_py.task.failed_records import SinkErrorReporter, SourceErrorReporter, Tolerance
 from connect_py.task.producing import Produced
+from connect_py.task.row_chain import RowChain, Step
 
 #: What decoded rows are read from: no schemas around them (routes have these), decimals exact, nulls as they are: whether a default
 #: takes a null's place is for each transform and converter to decide, as it is with Connect's `Struct.get` and `getWithoutDefault`.
@@ -42,15 +43,6 @@ _DECODED = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_default
 _MAX_ROUTES = 2000
 
 Headers = list[tuple[str, bytes | None]]
-
-
-class Step(NamedTuple):
-    """One transform with its predicate."""
-
-    transform: Any
-    predicate: Any
-    negate: bool
-    name: str
 
 
 class Chain:
@@ -81,17 +73,18 @@ class Chain:
         self._route: Route | None = None
         self._route_headers: list[Header] = []
         self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
-        self.is_passthrough = (
-            not self._steps and _is_plain(self._key, config, worker, "key") and _is_plain(self._value, config, worker, "value")
-        )
+        is_plain = _is_plain(self._key, config, worker, "key") and _is_plain(self._value, config, worker, "value")
+        self._rows = RowChain(self._steps, self._key, self._value) if is_plain and all(step.handles_rows for step in self._steps) else None
 
     @property
     def encoding(self) -> JsonEncoding:
         """How a connector must serialise the rows of its batches."""
-        if not self.is_passthrough:
-            return _DECODED
-        key, value = self._key, self._value
-        return JsonEncoding(key.schemas_enabled, value.schemas_enabled, key.numeric_decimals, value.numeric_decimals)
+        return _DECODED if self._rows is None else self._rows.encoding
+
+    def encoded(self, batch: EncodedBatch) -> EncodedBatch | None:
+        """Return a batch whose rows go to the producer as they are; None where they must be decoded (`records`) and converted."""
+        rows = None if self._rows is None else self._rows.changed(batch.rows)
+        return None if rows is None else replace(batch, rows=rows)
 
     def headers_of(self, route: Route) -> Headers | None:
         """Return the converted headers of a route's rows; done once a route."""
@@ -173,13 +166,17 @@ class Chain:
         return [(h.name, convert(record.topic, h.name, h.schema, h.value)) for h in record.headers] or None
 
     def _route_readers(self, route: Route) -> tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]:
-        def reader(schema: Any) -> Callable[[bytes | None], Any]:
-            read = row_reader(schema)  # decimals are base64 in these rows, so that no number needs more than a double
-            return lambda data: None if data is None else read(parse_json(data))
+        def reader(schema: Any, *, exact: bool) -> Callable[[bytes | None], Any]:
+            read = payload_reader(schema, None) if exact else row_reader(schema)  # a decimal in base64 needs no more than a double
+            return lambda data: None if data is None else read(parse_json(data, exact=exact))
 
         if len(self._readers) >= _MAX_ROUTES:
             self._readers.clear()
-        self._readers[route] = reader(route.key_schema), reader(route.value_schema)
+        encoding = self.encoding
+        self._readers[route] = (
+            reader(route.key_schema, exact=encoding.key_decimals_numeric),
+            reader(route.value_schema, exact=encoding.value_decimals_numeric),
+        )
         return self._readers[route]
 
 

@@ -157,10 +157,11 @@ class SourceTaskLoop:
             self._offsets.after_batch(0)
             return
         if isinstance(batch, EncodedBatch):
-            if self._chain.is_passthrough:
-                self._send_encoded(batch)
-            else:
+            encoded = self._chain.encoded(batch)
+            if encoded is None:
                 self._send_decoded(batch)
+            else:
+                self._send_encoded(encoded)
         else:
             self._metrics.written(sum(map(self._send_record, batch)))
         self._flush_policy.sent(batch)

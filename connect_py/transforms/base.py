@@ -5,16 +5,18 @@ Transforms are used from their task's thread. They change no record, value or sc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, SinkRecord, SourceRecord
+from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, Route, SinkRecord, SourceRecord
 from connect_py.api.config import Validator, invalid
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.data.java_text import class_name
 from connect_py.errors import ConfigError, DataError
+from connect_py.transforms.encoded_row import NULL
 
 AnyRecord = SourceRecord | SinkRecord
 
@@ -82,6 +84,21 @@ class OneSide(Plugin):
         """Return the value of this side."""
         return record.key if self.on_key else record.value
 
+    def schema_in(self, route: Route) -> Schema | None:
+        """Return the schema of this side of a route's rows."""
+        return route.key_schema if self.on_key else route.value_schema
+
+    def with_schema(self, route: Route, schema: Schema) -> Route:
+        """Return a route whose rows have another schema on this side."""
+        return replace(route, key_schema=schema) if self.on_key else replace(route, value_schema=schema)
+
+    def changing(self, route: Route, schema: Schema, change: Callable[[bytes], bytes], *, passes_null: bool = True) -> RowChange:
+        """Return what changes this side of a route's rows and gives it a schema. A null passes as it is, one with a schema if it may."""
+        to, passing = self.with_schema(route, schema), NULL if passes_null else None
+        if self.on_key:
+            return lambda key, value: (route, key, value) if key is None or key == passing else (to, change(key), value)
+        return lambda key, value: (route, key, value) if value is None or value == passing else (to, key, change(value))
+
     def changed(self, record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
         """Return the record with another schema and value on this side."""
         return with_key(record, schema, value) if self.on_key else with_value(record, schema, value)
@@ -131,6 +148,14 @@ def require_schema(schema: Schema | None, purpose: str) -> Schema:
     """Return the schema. Raises DataError when there is none."""
     if schema is None:
         raise DataError(f"Schema required for [{purpose}]")
+    return schema
+
+
+def require_struct_schema(schema: Schema | None, purpose: str) -> Schema:
+    """Return the schema of structs. Raises DataError for another and for none."""
+    if require_schema(schema, purpose).type is not Type.STRUCT:
+        raise DataError(f"Only Struct objects supported for [{purpose}]")
+    assert schema is not None
     return schema
 
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, one_of_ignoring_case
+from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConfigError, DataError
-from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, key, require_fields, require_map, require_struct
+from connect_py.transforms.base import (
+    KAFKA,
+    REPLACE_NULL,
+    AnyRecord,
+    OneSide,
+    key,
+    require_fields,
+    require_map,
+    require_struct,
+    require_struct_schema,
+)
+from connect_py.transforms.encoded_row import fields_reader
 
 _NESTED = "nested field access"
 
@@ -53,6 +65,24 @@ class ExtractField(OneSide):
             require_struct(value, self.PURPOSE, schema)
         field_schema = self._field_schema(schema)
         return self.changed(record, field_schema, None if value is None else self._from_struct(value))
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether the field is one of the row itself."""
+        return len(self._steps) == 1
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what leaves rows the field alone. Raises DataError and ValueError where only `apply` can tell."""
+        schema = self.schema_in(route)
+        if schema is None:
+            return lambda key, value: (route, key, value)
+        at = require_struct_schema(schema, self.PURPOSE).index_of(self._steps[0])
+        read = fields_reader(schema, [at])
+
+        def extract(row: bytes) -> bytes:
+            return read(row)[0]  # a null with a schema fails here: what it becomes depends on the field's default
+
+        return self.changing(route, schema.fields[at].schema, extract, passes_null=False)
 
     def _field_schema(self, schema: Schema) -> Schema:
         current = require_fields(schema, "look up")

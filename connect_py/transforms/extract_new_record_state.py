@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from connect_py.api import ConfigKey, ConfigType, Header, Importance, Width
+from connect_py.api import ConfigKey, ConfigType, Header, Importance, Route, Width
 from connect_py.api.config import invalid, parse_value
+from connect_py.api.record import EncodedRow
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.schema import OPTIONAL_STRING, STRING, SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct, with_value
-from connect_py.transforms.debezium import SharedHeaders
+from connect_py.transforms.debezium import SharedHeaders, is_envelope
+from connect_py.transforms.encoded_event import event_reader, rest_reader
+from connect_py.transforms.encoded_row import NULL, adder, is_unescaped, label
 from connect_py.transforms.replace_field import ReplaceField, ReplaceFieldKey, ReplaceFieldValue
 
 _MODES = ("drop", "tombstone", "rewrite-with-tombstone", "rewrite", "delete-to-tombstone")
 _PURPOSE = "source field insertion"
 _ENVELOPE_FIELDS = ("op", "ts_ms", "ts_us", "ts_ns")
+#: Where added fields come from whose JSON can be taken over.
+_PLAIN_BLOCKS = (None, "source", "transaction")
 _TRANSACTION_FIELDS = ("id", "data_collection_order", "total_order")
 #: A chain sees few combinations of dropped fields; more than these are forgotten together.
 _MAX_DROPPERS = 64
@@ -102,6 +108,10 @@ def _home_of(field: str) -> str | None:
     if field in _TRANSACTION_FIELDS:
         return "transaction"
     return "updateDescription" if field == "updateDescription" else "source"
+
+
+#: Key, row and the rest of an event to the row that goes on.
+_RowMaker = Callable[[bytes | None, bytes, bytes], EncodedRow | None]
 
 
 class _Plan(NamedTuple):
@@ -219,13 +229,12 @@ class ExtractNewRecordState(Plugin):
             DataError: a row is not a struct, has a field of an added name already, or lacks the field that routes.
         """
         schema = record.value_schema
-        is_event = schema is not None and schema.name is not None and schema.name.endswith(".Envelope")
         if record.value is None:
             if self._mode != "rewrite-with-tombstone":
                 return None
             added = self._shared.before(record) + [Header(item.name, "d", STRING) for item in self._headers if item.field == "op"]
             return replace(record, headers=[*record.headers, *added]) if added else record
-        if not is_event:
+        if not is_envelope(schema):
             return record
         envelope = require_struct(record.value, _PURPOSE, schema)
         if self._headers:
@@ -241,6 +250,51 @@ class ExtractNewRecordState(Plugin):
         if envelope["before"] is None:
             return None  # a truncate, or a delete of a row of which nothing is known
         return self._deleted(record, envelope)
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether the envelope alone decides what a row gets, and nothing where it goes.
+
+        Of the envelope's plain fields one has a default, a source's `snapshot`: rows that stay JSON show it in a null's place, where
+        `apply` adds the null.
+        """
+        plain = all(item.struct in _PLAIN_BLOCKS and item.field != "snapshot" and is_unescaped(item.name) for item in self._fields)
+        return plain and not (self._headers or self._route or self._drop_header)
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what `apply` does, for rows that stay JSON. Raises DataError and ValueError where each record has its own error."""
+        envelope, keeps_tombstones = route.value_schema, self._mode == "rewrite-with-tombstone"
+        if not is_envelope(envelope):
+            return lambda key, value: (route, key, value) if value is not None or keeps_tombstones else None
+        read = event_reader(envelope)
+        of_live, of_dead = self._row_maker(route, self._live, b'"false"'), self._row_maker(route, self._dead, b'"true"')
+        if not self._rewrites:
+            of_dead = self._left_of_deletes(replace(route, value_schema=envelope.fields[1].schema))
+
+        def change(key: bytes | None, value: bytes | None) -> EncodedRow | None:
+            if value is None:
+                return (route, key, None) if keeps_tombstones else None
+            before, after, rest = read(value)
+            if after is not None:
+                return of_live(key, after, rest)
+            return None if before is None else of_dead(key, before, rest)
+
+        return change
+
+    def _left_of_deletes(self, route: Route) -> _RowMaker:
+        left = None if self._mode == "delete-to-tombstone" else NULL
+        return lambda key, row, rest: None if self._mode == "drop" else (route, key, left)
+
+    def _row_maker(self, route: Route, plans: SchemaCache[_Plan], deleted: bytes) -> _RowMaker:
+        plan = plans(route.value_schema)
+        to = replace(route, value_schema=plan.row)
+        if plan.is_bare:
+            return lambda key, row, rest: (to, key, row)
+        constant = [label("__deleted") + deleted] if self._rewrites else []
+        read = rest_reader(route.value_schema, [(item.struct, item.field) for item in plan.added])
+        is_first = len(plan.row.fields) == len(constant) + len(plan.added)
+        add = adder(constant, [item.name for item in plan.added], read, is_first=is_first)
+        return lambda key, row, rest: (to, key, add(row, rest))
 
     def _deleted(self, record: AnyRecord, envelope: Struct) -> AnyRecord | None:
         if self._mode == "drop":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from connect_py.api import ConfigType, Importance, SinkRecord
+from connect_py.api import ConfigType, Importance, Route, SinkRecord, SourceRecord
 from connect_py.api.config import invalid
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.schema import TIMESTAMP, SchemaCache
 from connect_py.data.times import millis_to_timestamp
@@ -22,7 +23,9 @@ from connect_py.transforms.base import (
     require_map,
     require_schema,
     require_struct,
+    require_struct_schema,
 )
+from connect_py.transforms.encoded_row import NULL, appendix, is_unescaped, label, quoted
 
 _SUFFIX = "Suffix with <code>!</code> to make this a required field, or <code>?</code> to keep it optional (the default)."
 #: Property → schema of the field, in the order in which fields are added.
@@ -39,6 +42,13 @@ class _Insertion(NamedTuple):
     field: Field
     value: Callable[[AnyRecord], Any]
     is_timestamp: bool
+    is_offset: bool
+
+
+def _text(insertion: _Insertion, value: Any) -> bytes:
+    if value is None and not insertion.field.schema.optional:
+        raise DataError(f"There is no value for the required field {insertion.field.name}")
+    return NULL if value is None else b"%d" % value if isinstance(value, int) else quoted(value)
 
 
 class InsertField(OneSide):
@@ -71,7 +81,7 @@ class InsertField(OneSide):
             "static.field": lambda _: self._static,
         }
         self._insertions = [
-            _Insertion(_parse(config[name], schema), sources[name], name == "timestamp.field")
+            _Insertion(_parse(config[name], schema), sources[name], name == "timestamp.field", name == "offset.field")
             for name, schema in _SCHEMAS.items()
             if config[name] is not None
         ]
@@ -101,6 +111,22 @@ class InsertField(OneSide):
             found = insertion.value(record)
             values.append(millis_to_timestamp(found) if insertion.is_timestamp and found is not None else found)
         return self.changed(record, schema, Struct(schema, values))
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether what is added is the same for all rows of a route."""
+        return all(is_unescaped(insertion.field.name) and not insertion.is_offset for insertion in self._insertions)
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what adds the fields to rows, whose time is never known. Raises DataError and ValueError where only `apply` can tell."""
+        schema = self.schema_in(route)
+        if schema is None:
+            return lambda key, value: (route, key, value)
+        changed = self._schemas(require_struct_schema(schema, self.PURPOSE))
+        record = SourceRecord({}, {}, route.topic, partition=route.partition)
+        added = [label(insertion.field.name) + _text(insertion, insertion.value(record)) for insertion in self._insertions]
+        end = appendix(added, is_first=not schema.fields)
+        return self.changing(route, changed, lambda row: row[:-1] + end)
 
     def _updated(self, schema: Schema | None) -> Schema:
         source = require_schema(schema, self.PURPOSE)

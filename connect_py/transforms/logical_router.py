@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigType, Importance, Width
+from connect_py.api import ConfigType, Importance, Route, Width
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.avro_names import ADJUSTMENTS
 from connect_py.data.schema import STRING, SchemaCache
 from connect_py.errors import DataError
-from connect_py.transforms.base import AnyRecord, require_struct
-from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, Rename, change_of, option, regex, renaming, required
+from connect_py.transforms.base import AnyRecord, require_struct, require_struct_schema
+from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, Rename, change_of, is_envelope, option, regex, renaming, required
+from connect_py.transforms.encoded_row import appendix, label, quoted
 
 _KEY_FIELD = "__dbz__physicalTableIdentifier"
 _PURPOSE = "Updating schema"
@@ -22,6 +24,7 @@ class ByLogicalTableRouter(DebeziumTransform):
     """Changes topics by a regex; names of schemas follow the topic, and keys get a field that names the table."""
 
     java_name = f"{DEBEZIUM}ByLogicalTableRouter"
+    handles_rows = True
     KEYS = (
         option(
             "topic.regex",
@@ -108,12 +111,7 @@ class ByLogicalTableRouter(DebeziumTransform):
         Raises:
             DataError: the key is not a struct, or has a field of the added one's name.
         """
-        if record.topic not in self._topics:
-            if len(self._topics) >= self._size:
-                self._topics.clear()
-            new = self._new_topic(record.topic)
-            self._topics[record.topic] = (new, self._table(record.topic) or record.topic) if new else None
-        found = self._topics[record.topic]
+        found = self._found(record.topic)
         if found is None:
             return record
         topic, table = found
@@ -123,6 +121,34 @@ class ByLogicalTableRouter(DebeziumTransform):
             return replace(record, topic=topic, key_schema=key_schema, key=key)
         value = self._renamed(envelope, topic)
         return replace(record, topic=topic, key_schema=key_schema, key=key, value_schema=value.schema, value=value)
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what gives rows their topic, schemas and key. Raises DataError and ValueError where only `apply` can tell."""
+        found = self._found(route.topic)
+        if found is None:
+            return lambda key, value: (route, key, value)
+        topic, table = found
+        key_schema, value_schema = route.key_schema, route.value_schema
+        mark = b""
+        if key_schema is not None:
+            if self._marks_keys:
+                mark = appendix([label(self._field_name) + quoted(table)], is_first=not key_schema.fields)
+            key_schema = self._cached(self._keys, topic, self._key_schema)(require_struct_schema(key_schema, _PURPOSE))
+        if is_envelope(value_schema):
+            value_schema = self._cached(self._envelopes, topic, self._envelope_schema)(value_schema)
+        to = replace(route, topic=topic, key_schema=key_schema, value_schema=value_schema)
+        if not mark:
+            return lambda key, value: (to, key, value)
+        return lambda key, value: (to, key and key[:-1] + mark, value)
+
+    def _found(self, topic: str) -> tuple[str, str] | None:
+        """Return a topic's new name and what marks its keys; None for one that is left alone."""
+        if topic not in self._topics:
+            if len(self._topics) >= self._size:
+                self._topics.clear()
+            new = self._new_topic(topic)
+            self._topics[topic] = (new, self._table(topic) or topic) if new else None
+        return self._topics[topic]
 
     def _marked(self, key: Struct, topic: str, table: str) -> tuple[Schema, Struct]:
         schema = self._cached(self._keys, topic, self._key_schema)(key.schema)

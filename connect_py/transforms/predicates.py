@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, all_of, non_empty
+from connect_py.api.transform import RowChange
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.transforms.base import KAFKA, AnyRecord, Plugin, key, valid_regex
 
@@ -15,6 +16,7 @@ class HasHeaderKey(Plugin):
     """Records with at least one header of a name."""
 
     java_name = f"{KAFKA}predicates.HasHeaderKey"
+    asks_for_route_only = True
     KEYS = (key("name", ConfigType.STRING, REQUIRED, Importance.MEDIUM, "The header name.", non_empty),)
 
     def use(self, config: Mapping[str, Any]) -> None:
@@ -29,6 +31,7 @@ class RecordIsTombstone(Plugin):
     """Records whose value is null, whatever their schema."""
 
     java_name = f"{KAFKA}predicates.RecordIsTombstone"
+    asks_for_route_only = True
 
     def test(self, record: AnyRecord) -> bool:
         """Return whether there is no value."""
@@ -39,6 +42,7 @@ class TopicNameMatches(Plugin):
     """Records whose whole topic name matches a regex."""
 
     java_name = f"{KAFKA}predicates.TopicNameMatches"
+    asks_for_route_only = True
     KEYS = (
         key(
             "pattern",
@@ -63,6 +67,12 @@ class Filter(Plugin):
 
     java_name = f"{KAFKA}Filter"
 
+    handles_rows = True
+
     def apply(self, record: AnyRecord) -> AnyRecord | None:
         """Nothing is left."""
         return None
+
+    def row_change(self, route: Route) -> RowChange:
+        """Nothing is left of a row either."""
+        return lambda key, value: None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import invalid
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.schema import SchemaCache
 from connect_py.transforms.base import (
@@ -22,7 +23,9 @@ from connect_py.transforms.base import (
     require_map,
     require_schema,
     require_struct,
+    require_struct_schema,
 )
+from connect_py.transforms.encoded_row import fields_reader, object_of
 
 
 def parse_renames(mappings: Sequence[str]) -> dict[str, str]:
@@ -51,6 +54,7 @@ class ReplaceField(OneSide):
     """Filters fields by their old names, then renames them; a null passes. What is excluded is excluded even if it is included too."""
 
     PURPOSE = "field replacement"
+    handles_rows = True
     KEYS = (
         key(
             "exclude",
@@ -99,6 +103,15 @@ class ReplaceField(OneSide):
         schema, kept = self._plans(struct.schema)
         values = field_values(struct, self._with_defaults)
         return self.changed(record, schema, Struct(schema, [values[i] for i in kept]))
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what leaves these fields in rows. Raises DataError and ValueError for what it cannot know of all of them."""
+        schema = self.schema_in(route)
+        if schema is None:
+            return lambda key, value: (route, key, value)
+        changed, kept = self._plans(require_struct_schema(schema, self.PURPOSE))
+        read, template = fields_reader(schema, kept), object_of([field.name for field in changed.fields])
+        return self.changing(route, changed, lambda row: template % read(row))
 
     def _keeps(self, name: str) -> bool:
         return name not in self._exclude and (not self._include or name in self._include)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, invalid
+from connect_py.api.transform import RowChange
 from connect_py.data.java_regex import compile_java_regex, java_replacement
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import KAFKA, AnyRecord, Plugin, key, valid_regex
@@ -17,6 +18,7 @@ from connect_py.transforms.date_format import DateFormat
 class RegexRouter(Plugin):
     """Changes topics that match a regex as a whole; what is replaced is the first place where it is found."""
 
+    handles_rows = True
     java_name = f"{KAFKA}RegexRouter"
     KEYS = (
         key("regex", ConfigType.STRING, REQUIRED, Importance.HIGH, "Regular expression to use for matching.", valid_regex),
@@ -34,7 +36,15 @@ class RegexRouter(Plugin):
         """Return the record with its new topic, or the same one."""
         if not self._regex.fullmatch(record.topic):
             return record
-        return replace(record, topic=self._regex.sub(self._replace, record.topic, count=1))
+        return replace(record, topic=self._renamed(record.topic))
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what gives rows their topic."""
+        to = replace(route, topic=self._renamed(route.topic)) if self._regex.fullmatch(route.topic) else route
+        return lambda key, value: (to, key, value)
+
+    def _renamed(self, topic: str) -> str:
+        return self._regex.sub(self._replace, topic, count=1)
 
 
 class TimestampRouter(Plugin):

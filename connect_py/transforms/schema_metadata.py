@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
+from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import ConfigError
@@ -16,6 +17,7 @@ from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, 
 class SetSchemaMetadata(OneSide):
     """Sets the schema's name, version or both. A null without a schema passes."""
 
+    handles_rows = True
     PURPOSE = "updating schema metadata"
     KEYS = (
         key("schema.name", ConfigType.STRING, None, Importance.HIGH, "Schema name to set."),
@@ -40,6 +42,13 @@ class SetSchemaMetadata(OneSide):
         if isinstance(value, Struct):
             value = Struct(updated, field_values(value, self._with_defaults))
         return self.changed(record, updated, value)
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what gives rows the schema. Raises DataError as `apply`."""
+        if self.on_key and route.key_schema is None:
+            return lambda key, value: (route, key, value)
+        to = self.with_schema(route, self._schemas(self.schema_in(route)))
+        return lambda key, value: (to, key, value)
 
     def _updated(self, schema: Schema | None) -> Schema:
         return replace(require_fields(require_schema(schema, self.PURPOSE)), **self._changes)

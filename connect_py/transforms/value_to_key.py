@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED
+from connect_py.api.record import EncodedRow
+from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
-from connect_py.data.schema import SchemaCache, struct
+from connect_py.data.schema import DECIMAL, SchemaCache, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import (
     KAFKA,
@@ -22,7 +24,9 @@ from connect_py.transforms.base import (
     require_map,
     require_schema,
     require_struct,
+    require_struct_schema,
 )
+from connect_py.transforms.encoded_row import NULL, fields_reader, object_of
 
 _PURPOSE = "copying fields from value to key"
 
@@ -35,6 +39,7 @@ class _Plan(NamedTuple):
 class ValueToKey(Plugin):
     """Replaces the key by a struct or map of the value's fields."""
 
+    handles_rows = True
     java_name = f"{KAFKA}ValueToKey"
     KEYS = (
         key(
@@ -62,6 +67,21 @@ class ValueToKey(Plugin):
         schema, taken = self._plans(source.schema)
         values = field_values(source, self._with_defaults)
         return replace(record, key_schema=schema, key=Struct(schema, [values[i] for i in taken]))
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what gives rows the key. Raises DataError and ValueError for what it cannot know of all of them."""
+        source = require_struct_schema(route.value_schema, _PURPOSE)
+        schema, taken = self._plans(source)
+        if any(field.schema.name == DECIMAL for field in schema.fields):
+            raise ValueError("The converter of keys may write decimals otherwise")
+        to, read, template = replace(route, key_schema=schema), fields_reader(source, taken), object_of(self._fields)
+
+        def change(_key: bytes | None, value: bytes | None) -> EncodedRow:
+            if value is None or value == NULL:
+                raise ValueError("There is no value")
+            return to, template % read(value), value
+
+        return change
 
     def _plan(self, schema: Schema | None) -> _Plan:
         source = require_schema(schema, _PURPOSE)

@@ -1,0 +1,125 @@
+"""Transform rows that stay as a connector serialised them, where every transform of a chain handles such rows (`RowTransform`).
+
+A row is then JSON without schemas from the connector to the producer, and no value is decoded. What a transform does with the rows of a
+route is asked once, and so is what its predicate says of them. Used by the task's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from connect_py.api import Header, JsonEncoding, Route, SourceRecord
+from connect_py.api.record import EncodedRow
+from connect_py.api.transform import RoutePredicate, RowChange, RowTransform
+from connect_py.converters.json_converter import JsonConverter
+from connect_py.data.schema import STRING
+from connect_py.errors import DataError
+from connect_py.transforms.encoded_row import NULL
+
+#: Routes remembered at a time at each step. There is one a table and schema version, and one an update of a key.
+_MAX_ROUTES = 2000
+
+
+class Step(NamedTuple):
+    """One transform with its predicate."""
+
+    transform: Any
+    predicate: Any
+    negate: bool
+    name: str
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether rows can go through it as they are, if routes allow it."""
+        predicate = self.predicate is None or (isinstance(self.predicate, RoutePredicate) and self.predicate.asks_for_route_only)
+        return predicate and isinstance(self.transform, RowTransform) and self.transform.handles_rows
+
+
+class _Changes(dict[Route, RowChange]):
+    """What one step does, by route."""
+
+    def __init__(self, plan: Callable[[Route], RowChange]) -> None:
+        super().__init__()
+        self._plan = plan
+
+    def __missing__(self, route: Route) -> RowChange:
+        if len(self) >= _MAX_ROUTES:
+            self.clear()
+        try:
+            change = self._plan(route)
+        except (DataError, ValueError) as error:
+            change = _refusing(error)
+        self[route] = change
+        return change
+
+
+def _refusing(error: Exception) -> RowChange:
+    def refuse(key: bytes | None, value: bytes | None) -> EncodedRow | None:
+        raise ValueError from error
+
+    return refuse
+
+
+class RowChain:
+    """The transforms of a chain, for rows.
+
+    Args:
+        steps: all must handle rows; there may be none.
+        key, value: the converters, whose schemas rows get in the end, or from their connector where there are no steps.
+
+    Attributes:
+        encoding: how a connector must serialise rows.
+    """
+
+    def __init__(self, steps: Sequence[Step], key: JsonConverter, value: JsonConverter) -> None:
+        self._key, self._value = key, value
+        self._changes = [_Changes(lambda route, step=step: _change_of(step, route)) for step in steps]  # type: ignore[misc]
+        schemas = (False, False) if steps else (key.schemas_enabled, value.schemas_enabled)
+        self.encoding = JsonEncoding(*schemas, key.numeric_decimals, value.numeric_decimals)
+        if steps and (key.schemas_enabled or value.schemas_enabled):
+            self._changes.append(_Changes(self._completion))
+
+    def changed(self, rows: Sequence[EncodedRow]) -> Sequence[EncodedRow] | None:
+        """Return what becomes of rows, without those that are dropped; None if the rows must be decoded for a transform."""
+        try:
+            for changes in self._changes:
+                rows = [made for route, key, value in rows if (made := changes[route](key, value)) is not None]
+        except (DataError, ValueError):
+            return None
+        return rows
+
+    def _completion(self, route: Route) -> RowChange:
+        key_head, value_head = (
+            converter.head(schema) for converter, schema in ((self._key, route.key_schema), (self._value, route.value_schema))
+        )
+        key_end, value_end = b"}" if key_head else b"", b"}" if value_head else b""
+
+        def complete(key: bytes | None, value: bytes | None) -> EncodedRow:
+            return (
+                route,
+                None if key is None else b"%b%b%b" % (key_head, key, key_end),
+                None if value is None else b"%b%b%b" % (value_head, value, value_end),
+            )
+
+        return complete
+
+
+def _change_of(step: Step, route: Route) -> RowChange:
+    change: RowChange = step.transform.row_change(route)
+    if step.predicate is None:
+        return change
+    headers = [Header(name, text, STRING) for name, text in route.headers]
+    value_passes, null_passes = (
+        step.predicate.test(SourceRecord({}, {}, route.topic, value=value, headers=headers)) == step.negate for value in (b"", None)
+    )
+    if value_passes and null_passes:
+        return lambda key, value: (route, key, value)
+    if not value_passes and not null_passes:
+        return change
+
+    def some(key: bytes | None, value: bytes | None) -> EncodedRow | None:
+        passes = null_passes if value is None or value == NULL else value_passes
+        return (route, key, value) if passes else change(key, value)
+
+    return some

@@ -1,0 +1,109 @@
+"""Change rows that a connector serialised: objects of JSON without a schema, as its schema says and without spaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from connect_py.data import Field, Schema, Type
+
+#: What a null that has a schema is.
+NULL = b"null"
+
+#: Bytes of a text, number, boolean or null, as a pattern.
+PLAIN_VALUE = rb'(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^,{}\[\]"]+)'
+
+_UNESCAPED = re.compile(r"[ !#-\[\]-~]*")
+
+
+def is_plain(schema: Schema) -> bool:
+    """Return whether values of the schema are `PLAIN_VALUE`s."""
+    return schema.type not in (Type.STRUCT, Type.MAP, Type.ARRAY)
+
+
+def is_unescaped(text: str) -> bool:
+    """Return whether a text needs no escape between JSON's quotes, whoever writes it."""
+    return _UNESCAPED.fullmatch(text) is not None
+
+
+def label(name: str) -> bytes:
+    """Return what stands before a field's value. Raises ValueError for a name that needs an escape."""
+    return b"%b:" % quoted(name)
+
+
+def quoted(text: str) -> bytes:
+    """Return a text of JSON. Raises ValueError for one that needs an escape."""
+    if not is_unescaped(text):
+        raise ValueError(f"{text!r} needs an escape")
+    return b'"%b"' % text.encode()
+
+
+def field_pattern(field: Field, *, wanted: bool) -> bytes:
+    """Return a pattern of a plain field, its value in a group if it is wanted. Raises ValueError for a name that needs an escape."""
+    return b"%b(%b)" % (re.escape(label(field.name)), PLAIN_VALUE) if wanted else b"%b%b" % (re.escape(label(field.name)), PLAIN_VALUE)
+
+
+def fields_reader(schema: Schema, wanted: Sequence[int]) -> Callable[[bytes], tuple[bytes, ...]]:
+    """Return a function that finds values of an object.
+
+    Args:
+        wanted: positions of fields, in any order.
+
+    Returns:
+        A function that returns their JSON texts in the order of `wanted`. It raises ValueError for what is no object of the schema.
+
+    Raises:
+        ValueError: a field holds more than a plain value, or its name needs an escape.
+    """
+    if not wanted or not all(is_plain(field.schema) for field in schema.fields):
+        raise ValueError("Only plain fields of an object can be picked")
+    fields = [field_pattern(field, wanted=index in wanted) for index, field in enumerate(schema.fields)]
+    match = re.compile(rb"\{%b\}" % b",".join(fields), re.DOTALL).fullmatch
+    groups = {index: number for number, index in enumerate(sorted(set(wanted)), 1)}
+    order = [groups[index] for index in wanted]
+
+    def read(row: bytes) -> tuple[bytes, ...]:
+        found = match(row)
+        if found is None:
+            raise ValueError("A row is not what its schema says")
+        return (found[order[0]],) if len(order) == 1 else found.group(*order)
+
+    return read
+
+
+def object_of(names: Sequence[str]) -> bytes:
+    """Return a template for `%` of an object with fields of these names. Raises ValueError for a name that needs an escape."""
+    return b"{%b}" % b",".join(label(name).replace(b"%", b"%%") + b"%b" for name in names)
+
+
+def adder(
+    constant: Sequence[bytes], names: Sequence[str], read: Callable[[bytes], Sequence[bytes]], *, is_first: bool
+) -> Callable[[bytes, bytes], bytes]:
+    """Return a function of a row and the rest of its event that adds fields to the row.
+
+    Args:
+        constant: fields that all rows get, each with its label.
+        names: of further fields.
+        read: finds their JSON texts in the rest.
+        is_first: whether rows have no field of their own.
+
+    Raises:
+        ValueError: a name needs an escape.
+    """
+    labels = [label(name) for name in names]
+    last: bytes | None = None  # rows of a snapshot's batch all have the same rest
+    added = b""
+
+    def add(row: bytes, rest: bytes) -> bytes:
+        nonlocal last, added
+        if rest != last:
+            found = [name + text for name, text in zip(labels, read(rest), strict=True)] if labels else []
+            last, added = rest, appendix([*constant, *found], is_first=is_first)
+        return row[:-1] + added
+
+    return add
+
+
+def appendix(fields: Sequence[bytes], *, is_first: bool) -> bytes:
+    """Return what takes the place of a row's last byte, its brace, to add fields, each with its label."""
+    return (b"" if is_first or not fields else b",") + b",".join(fields) + b"}"

@@ -1,0 +1,337 @@
+"""Rows that stay JSON through transforms are, byte by byte, what the same transforms make of records."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from connect_py.api import EncodedBatch, JsonEncoding, Route, SourceRecord
+from connect_py.api.record import EncodedRow
+from connect_py.converters.json_converter import JsonConverter
+from connect_py.data import Field, Schema, Struct, Type
+from connect_py.data.schema import BOOLEAN, DECIMAL, FLOAT64, INT32, INT64, STRING, array, struct
+from connect_py.errors import FatalTaskError
+from connect_py.plugins.registry import Plugins, discover
+from connect_py.task.chain import Chain
+from connect_py.task.failed_records import SourceErrorReporter, Tolerance
+from connectors.engine.envelope import envelope_schema, key_schema, row_schema
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA
+from tests.seeds import seeds, size
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+KAFKA, DEBEZIUM = "org.apache.kafka.connect.transforms.", "io.debezium.transforms."
+KEEPS = "x.Keeps"
+
+
+class Keeps:
+    """Sees records, so that a chain with it has to decode rows; changes nothing."""
+
+    java_name = KEEPS
+    version = "1"
+
+    def configure(self, config: Any) -> None:
+        pass
+
+    def apply(self, record: SourceRecord) -> SourceRecord:
+        return record
+
+    def close(self) -> None:
+        pass
+
+
+PLUGINS = Plugins({**discover(), KEEPS: Keeps})
+
+
+def chain(config: dict[str, str], *more: str) -> Chain:
+    """A chain of the transforms of `config`, and of one that sees records if it is wanted."""
+    if more:
+        config = {**config, "transforms": ",".join([config["transforms"], *more])}
+        config |= {f"transforms.{name}.type": KEEPS for name in more}
+    errors = SourceErrorReporter("c", 0, config)
+    return Chain(
+        PLUGINS, {"key.converter": JSON, "value.converter": JSON}, config, Tolerance(config, lambda seconds: False, errors), errors
+    )
+
+
+# -- random events -----------------------------------------------------------------------------------------------------------------
+
+NAMES = ["id", "after", "before", "source", "op", "name", "ts_ms", "a%b", "größe", 'quo"te', "back\\slash"]
+TEXTS = [
+    "plain",
+    "",
+    'says "so"',
+    '","source":{"version":"x',
+    '{"before":null,"after":{}}',
+    ',"after":null',
+    "\\",
+    "ünï",
+    "\U0001f600",
+    "line\nbreak\x01",
+    "a%s%b",
+    "null",
+]
+NUMBER = Schema(Type.BYTES, name=DECIMAL, version=1, parameters=(("scale", "2"), ("connect.decimal.precision", "10")))
+NESTED = struct([("after", STRING), ("x", INT32)], name="nested", optional=True)
+MAP = Schema(Type.MAP, key_schema=STRING, value_schema=STRING.as_optional(), optional=True)
+TYPES: list[tuple[Schema, Callable[[random.Random], Any]]] = [
+    (INT32, lambda chance: chance.randrange(-(2**31), 2**31)),
+    (INT64, lambda chance: chance.randrange(-(2**63), 2**63)),
+    (STRING, lambda chance: chance.choice(TEXTS)),
+    (BOOLEAN, lambda chance: chance.random() < 0.5),
+    (FLOAT64, lambda chance: chance.choice([0.0, -1.5, 1e300, 12345678.9])),
+    (NUMBER, lambda chance: Decimal(chance.randrange(-(10**9), 10**9)).scaleb(-2)),
+]
+NESTING: list[tuple[Schema, Callable[[random.Random], Any]]] = [
+    (NESTED, lambda chance: Struct(NESTED, [chance.choice(TEXTS), 1])),
+    (MAP, lambda chance: {chance.choice(["after", "source", "k"]): chance.choice([*TEXTS, None])}),
+    (array(STRING), lambda chance: [chance.choice(TEXTS) for _ in range(chance.randrange(3))]),
+]
+DEFAULTS = {Type.INT32: 7, Type.INT64: 8, Type.STRING: "unset", Type.BOOLEAN: True, Type.FLOAT64: 1.5, Type.BYTES: Decimal("1.00")}
+
+
+class Table:
+    """A table with random columns, and random events of it."""
+
+    def __init__(self, chance: random.Random, topic: str) -> None:
+        self.chance, self.topic = chance, topic
+        names = chance.sample(NAMES, chance.randrange(1, 8)) if chance.random() < 0.9 else []
+        self.columns = []
+        for name in names:
+            schema, value = chance.choice(TYPES if chance.random() < 0.9 else NESTING)
+            if name != "id" and chance.random() < 0.5:
+                schema = schema.as_optional()
+            if schema.type in DEFAULTS and chance.random() < 0.3:
+                schema = schema.with_default(DEFAULTS[schema.type])
+            self.columns.append((Field(name, schema), value))
+        fields = [(field.name, field.schema) for field, _ in self.columns]
+        self.row = row_schema(topic, fields)
+        self.envelope = envelope_schema(topic, self.row, SOURCE_SCHEMA)
+        self.key = key_schema(topic, fields[:1] if chance.random() < 0.9 else [])
+        headers = (("__debezium.context.connectorName", "c"),) if chance.random() < 0.3 else ()
+        self.route = Route(topic, self.key, self.envelope, headers, chance.choice([None, None, 3]))
+
+    def values(self) -> Struct:
+        missing = [field.schema.optional and self.chance.random() < 0.3 for field, _ in self.columns]
+        return Struct(self.row, [None if no else value(self.chance) for (_, value), no in zip(self.columns, missing, strict=True)])
+
+    def record(self) -> tuple[Route, Struct | None, Struct | None]:
+        """An event, or a tombstone."""
+        chance, row = self.chance, self.values()
+        key = None if self.key is None else Struct(self.key, row.values[:1])
+        operation = chance.choice(["r", "r", "c", "u", "u", "d", "tombstone", "t"])
+        if operation == "tombstone":
+            return self.route, key, None
+        before = row if operation == "d" else self.values() if operation == "u" and chance.random() < 0.7 else None
+        after = None if operation in "dt" else row
+        source = [
+            "3.6.1.Final",
+            "postgresql",
+            "shop",
+            1795,
+            chance.choice(["true", "last", None]),
+            'd"b',
+            None,
+            1,
+            2,
+            "public",
+            self.topic,
+            7,
+        ]
+        transaction = None if chance.random() < 0.7 else Struct(self.envelope.fields[3].schema, ["7:9", 1, 2])
+        block = Struct(SOURCE_SCHEMA, [*source, chance.randrange(9), None, chance.choice(TEXTS), None])
+        return self.route, key, Struct(self.envelope, [before, after, block, transaction, operation, 5, 6, 7])
+
+
+def encoded(rows: list[tuple[Route, Any, Any]], encoding: JsonEncoding) -> list[EncodedRow]:
+    """Rows as a connector serialises them for a chain."""
+
+    def converter(*, schemas: bool, numeric: bool) -> JsonConverter:
+        made = JsonConverter()
+        decimals, defaults = "NUMERIC" if numeric else "BASE64", str(encoding.nulls_as_defaults)
+        made.configure({"schemas.enable": str(schemas), "decimal.format": decimals, "replace.null.with.default": defaults})
+        return made
+
+    key_converter = converter(schemas=encoding.key_schemas, numeric=encoding.key_decimals_numeric)
+    value_converter = converter(schemas=encoding.value_schemas, numeric=encoding.value_decimals_numeric)
+    return [
+        (
+            route,
+            None if key is None else key_converter.from_connect_data("", route.key_schema, key),
+            None if value is None else value_converter.from_connect_data("", route.value_schema, value),
+        )
+        for route, key, value in rows
+    ]
+
+
+def records_of(made: Chain, batch: EncodedBatch) -> list[Any]:
+    """What a chain makes of the records of a batch, up to one that fails."""
+    out: list[Any] = []
+    try:
+        for record in made.records(batch):
+            produced = made.convert(record)
+            if produced is not None:
+                out.append((produced.topic, produced.partition, produced.key, produced.value, produced.headers))
+    except FatalTaskError as error:
+        out.append(str(error.__cause__))
+    return out
+
+
+def rows_of(made: Chain, batch: EncodedBatch) -> list[Any] | None:
+    """What a chain makes of the rows of a batch; None when they must be decoded."""
+    changed = made.encoded(batch)
+    if changed is None:
+        return None
+    return [(route.topic, route.partition, key, value, made.headers_of(route)) for route, key, value in changed.rows]
+
+
+UNWRAP = {"transforms.unwrap.type": f"{DEBEZIUM}ExtractNewRecordState"}
+STEPS: dict[str, list[dict[str, str]]] = {
+    "unwrap": [
+        {},
+        {"add.fields": "op,table,lsn,source.ts_ms,ts_ms,transaction.id"},
+        {"add.fields": "origin:from,op", "add.fields.prefix": "m_", "delete.tombstone.handling.mode": "rewrite"},
+        {"delete.tombstone.handling.mode": "rewrite-with-tombstone"},
+        {"delete.tombstone.handling.mode": "drop", "add.fields": "name,nothing"},
+        {"delete.tombstone.handling.mode": "delete-to-tombstone", "add.fields": "db,db:again", "add.fields.prefix": ""},
+    ],
+    "route": [
+        {"type": f"{KAFKA}RegexRouter", "regex": "shop\\.(.*)", "replacement": "all.$1"},
+        {"type": f"{DEBEZIUM}ByLogicalTableRouter", "topic.regex": "shop\\.(.)(.)", "topic.replacement": "shop.$1"},
+        {
+            "type": f"{DEBEZIUM}ByLogicalTableRouter",
+            "topic.regex": "(.*)",
+            "topic.replacement": "one",
+            "key.enforce.uniqueness": "false",
+        },
+    ],
+    "fields": [
+        {"type": f"{KAFKA}ReplaceField$Value", "exclude": "name,source,after"},
+        {"type": f"{KAFKA}ReplaceField$Value", "include": "id,a%b", "renames": "id:number,a%b:c%d", "replace.null.with.default": "false"},
+        {"type": f"{KAFKA}InsertField$Value", "static.field": "where", "static.value": "here", "topic.field": "topic!"},
+        {"type": f"{KAFKA}InsertField$Value", "timestamp.field": "at", "partition.field": "part?"},
+        {"type": f"{KAFKA}SetSchemaMetadata$Value", "schema.name": "other", "schema.version": "4"},
+        {"type": f"{KAFKA}ExtractField$Value", "field": "name"},
+        {"type": f"{KAFKA}Filter", "predicate": "gone"},
+        {"type": f"{KAFKA}Filter", "predicate": "some", "negate": "true"},
+        {"type": f"{KAFKA}Filter", "predicate": "marked"},
+    ],
+    "key": [
+        {"type": f"{KAFKA}ValueToKey", "fields": "name,id"},
+        {"type": f"{KAFKA}ExtractField$Key", "field": "id"},
+        {"type": f"{KAFKA}ExtractField$Key", "field": "name", "predicate": "gone", "negate": "true"},
+        {"type": f"{KAFKA}ReplaceField$Key", "renames": "id:key"},
+        {"type": f"{KAFKA}SetSchemaMetadata$Key", "schema.name": "k"},
+        {"type": f"{KAFKA}InsertField$Key", "topic.field": "t"},
+    ],
+}
+PREDICATES = {
+    "predicates.gone.type": f"{KAFKA}predicates.RecordIsTombstone",
+    "predicates.some.type": f"{KAFKA}predicates.TopicNameMatches",
+    "predicates.some.pattern": "(shop|all).*[ab]",
+    "predicates.marked.type": f"{KAFKA}predicates.HasHeaderKey",
+    "predicates.marked.name": "__debezium.context.connectorName",
+}
+
+
+def random_config(chance: random.Random) -> dict[str, str]:
+    names = [name for name in STEPS if chance.random() < 0.5] or ["unwrap"]
+    if chance.random() < 0.2:
+        chance.shuffle(names)
+    config = {**UNWRAP, **PREDICATES, "transforms": ",".join(names)}
+    for name in names:
+        config |= {f"transforms.{name}.{key}": value for key, value in chance.choice(STEPS[name]).items()}
+    for side in ("key", "value"):
+        config[f"{side}.converter"] = JSON
+        config[f"{side}.converter.schemas.enable"] = chance.choice(["true", "false"])
+        config[f"{side}.converter.decimal.format"] = chance.choice(["BASE64", "NUMERIC"])
+    return config
+
+
+@pytest.mark.parametrize("seed", seeds(size("CONNECT_PY_ROW_CHAINS", 150, 3000)))
+def test_rows_become_what_records_become(seed: int) -> None:
+    chance = random.Random(seed)
+    config = random_config(chance)
+    rows_chain, records_chain = chain(config), chain(config, "keeps")
+    tables = [Table(chance, topic) for topic in ("shop.a1", "shop.b2", "shop.b3")]
+    heartbeat = struct([("ts_ms", INT64)], name="Heartbeat")
+    beats = Route("beats", None, heartbeat)
+    for _ in range(6):
+        rows = [chance.choice(tables).record() for _ in range(chance.randrange(1, 6))]
+        if chance.random() < 0.2:
+            rows.append((beats, None, Struct(heartbeat, [5])))
+        batch = EncodedBatch(encoded(rows, rows_chain.encoding), {}, {})
+        expected = records_of(records_chain, EncodedBatch(encoded(rows, records_chain.encoding), {}, {}))
+        short = rows_of(rows_chain, batch)
+        assert (records_of(rows_chain, batch) if short is None else short) == expected, (seed, config)
+
+
+SHOP = struct([("id", INT32), ("name", STRING.as_optional())], name="t.Value", optional=True)
+EVENT = Route("shop.a1", struct([("id", INT32)], name="k"), envelope_schema("t", SHOP, SOURCE_SCHEMA))
+
+
+def event(before: list[Any] | None, after: list[Any] | None) -> tuple[Route, Struct, Struct]:
+    rows = [row and Struct(SHOP, row) for row in (before, after)]
+    block = Struct(SOURCE_SCHEMA, ["v", "postgresql", "shop", 1, "true", "d", None, 1, 2, "s", "t", 7, 8, None, None, None])
+    key = Struct(EVENT.key_schema, [(after or before or [0])[0]])
+    return EVENT, key, Struct(EVENT.value_schema, [*rows, block, None, "u", 5, 6, 7])
+
+
+@pytest.mark.parametrize(
+    ("step", "config"),
+    [(name, step) for name, steps in STEPS.items() for step in steps if step.get("fields") != "name,id"],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_these_transforms_need_no_record(step: str, config: dict[str, str]) -> None:
+    """So none of them is slow in silence: `test_rows_become_what_records_become` would be content with decoded rows."""
+    names = [step] if step == "unwrap" else ["unwrap", step]
+    given = {**UNWRAP, **PREDICATES, "transforms": ",".join(names)}
+    given |= {f"transforms.{step}.{key}": value for key, value in config.items()}
+    made = chain(given)
+    key = "name" if config.get("field") == "name" and step == "key" else "id"
+    route = Route(EVENT.topic, struct([(key, INT32)], name="k"), EVENT.value_schema)
+    rows = [(route, Struct(route.key_schema, [1]), event(None, [1, "new"])[2])]
+    assert rows_of(made, EncodedBatch(encoded(rows, made.encoding), {}, {})) is not None
+
+
+def test_a_key_of_the_rows_fields_needs_no_record() -> None:
+    given = {**UNWRAP, "transforms": "unwrap,key", "transforms.key.type": f"{KAFKA}ValueToKey", "transforms.key.fields": "name,id"}
+    made = chain({**given, "key.converter": JSON, "key.converter.schemas.enable": "false"})
+    (row,) = rows_of(made, EncodedBatch(encoded([event([1, "old"], [1, 'new "one"'])], made.encoding), {}, {})) or []
+    assert row[2] == b'{"name":"new \\"one\\"","id":1}'
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"add.headers": "op"},
+        {"route.by.field": "name"},
+        {"drop.fields.header.name": "h"},
+        {"add.fields": "snapshot"},
+        {"add.fields": "before.id"},
+    ],
+)
+def test_what_depends_on_more_than_the_envelope_needs_records(config: dict[str, str]) -> None:
+    made = chain({**UNWRAP, "transforms": "unwrap", **{f"transforms.unwrap.{key}": value for key, value in config.items()}})
+    assert made.encoded(EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})) is None
+
+
+def test_another_converter_or_predicate_needs_records() -> None:
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    batch = EncodedBatch(encoded([event(None, [1, "new"])], JsonEncoding(False, False)), {}, {})
+    assert chain({"key.converter": text}).encoded(batch) is None
+    assert chain({"value.converter": JSON, "value.converter.replace.null.with.default": "false"}).encoded(batch) is None
+    assert chain({**UNWRAP, "transforms": "unwrap"}, "keeps").encoded(batch) is None
+
+
+def test_a_batch_without_steps_is_what_it_was() -> None:
+    made = chain({})
+    rows = encoded([event(None, [1, "new"])], made.encoding)
+    assert json.loads(rows[0][2] or b"").keys() == {"schema", "payload"}
+    changed = made.encoded(EncodedBatch(rows, {}, {}))
+    assert changed is not None
+    assert changed.rows is rows
