@@ -135,7 +135,7 @@ class Writer:
         if self._stream and column.missing_in_stream:
             return null, False
         value, quoted = self._plain(column, index, target, numeric)
-        shown = f"f'\"{{{variable}}}\"'" if value == variable and quoted else f'QUOTE + f"{{{value}}}" + QUOTE' if quoted else value
+        shown = value if not quoted else f"f'\"{{{value}}}\"'" if value == variable else f"f'''\"{{{value}}}\"'''"
         if self._apart:
             self.shown[index].append(f"{target}{index} = {shown}")
             self.nulls[index].append(f"{target}{index} = {null}")

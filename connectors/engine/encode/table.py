@@ -134,7 +134,6 @@ class TableEncoder:
         code.bind_all(
             {
                 "HEAD": self._row_head,
-                "QUOTE": '"',
                 "UNCHANGED": UNCHANGED,
                 "careful_row": self._careful_row,
                 "dumps_json": orjson.dumps,

@@ -7,14 +7,15 @@ import base64
 import pytest
 
 from connect_py.data.schema import decimal_schema
-from connectors.engine.encode.values import BASE64_OF_VARIABLE, PAIRS, base64_of_integer, decimal_plan
+from connectors.engine.encode.values import BASE64_OF_VARIABLE, FOUR_BITS, PAIRS, base64_of_integer, decimal_plan
 
 BOUNDS = [0, 0x7F, 0x80, 0x7FFF, 0x8000, 0x7FFFFF, 0x800000, 0x7FFFFFFF, 0x80000000, 1 << 63, 1 << 200]
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_integers_around_each_size_are_their_shortest_twos_complement(bound: int) -> None:
-    quick = eval(f"lambda n: {BASE64_OF_VARIABLE.replace('$', 'n')}", {"PAIRS": PAIRS, "base64_of_integer": base64_of_integer})
+    names = {"PAIRS": PAIRS, "FOUR_BITS": FOUR_BITS, "base64_of_integer": base64_of_integer}
+    quick = eval(f"lambda n: {BASE64_OF_VARIABLE.replace('$', 'n')}", names)
     for value in {sign * (bound + step) for sign in (1, -1) for step in range(-3, 4)}:
         size = next(n for n in range(1, 40) if -(1 << 8 * n - 1) <= value < 1 << 8 * n - 1)
         assert base64_of_integer(value) == base64.b64encode(value.to_bytes(size, "big", signed=True)).decode(), value
