@@ -5,8 +5,8 @@ is refused of a value that its schema does not describe, in Connect's words.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from connect_py.api.config import ConfigKey, ConfigType, Importance, one_of
 from connect_py.data import Schema, Struct, Type
@@ -22,6 +22,29 @@ CONVERTER_TYPE = ConfigKey(
     display_name="converter.type",
     validator=one_of("key", "value", "header"),
 )
+
+
+class RowConverter(Protocol):
+    """What a converter may offer in addition: to write rows as a connector serialised them (`connect_py.data.json_rows`).
+
+    Attributes:
+        handles_rows: whether the configuration lets it. Nulls that have a default are written as that default in these rows.
+        numeric_decimals: whether rows must have decimals as numbers, else in base64.
+    """
+
+    @property
+    def handles_rows(self) -> bool: ...
+
+    @property
+    def numeric_decimals(self) -> bool: ...
+
+    def row_writer(self, topic: str, schema: Schema) -> Callable[[bytes], bytes | None]:
+        """Return the function of a topic's rows; a row that is a null with a schema is the text ``null``.
+
+        Both raise DataError or ValueError where only `from_connect_data` can tell, or fail, and RetriableError where a registry does not
+        answer: the batch then goes that way, record by record.
+        """
+        ...
 
 
 class HeadersLikeData:

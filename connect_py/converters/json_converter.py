@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width, one_of_ignoring_case
@@ -108,6 +108,7 @@ class JsonConverter(HeadersLikeData):
         self.schemas_enabled: bool = values["schemas.enable"]
         self.numeric_decimals: bool = values["decimal.format"].upper() == "NUMERIC"
         replace: bool = values["replace.null.with.default"]
+        self.handles_rows = replace
         size: int = values["schemas.cache.size"]
         options = WriteOptions(self.numeric_decimals, replace)
 
@@ -137,9 +138,12 @@ class JsonConverter(HeadersLikeData):
         payload = write(value).encode()
         return b"".join((envelope, payload, b"}")) if self.schemas_enabled else payload
 
-    def head(self, schema: Schema | None) -> bytes:
-        """Return what stands before a payload, after which a brace follows; nothing where schemas do not go with values."""
-        return self._writers(schema)[0] if self.schemas_enabled else b""
+    def row_writer(self, topic: str, schema: Schema) -> Callable[[bytes], bytes | None]:
+        """Return the function that writes rows of JSON as `from_connect_data` does; see `RowConverter`."""
+        if not self.schemas_enabled:
+            return lambda row: row
+        head = self._writers(schema)[0]
+        return lambda row: b"%b%b}" % (head, row)
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 

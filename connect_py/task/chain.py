@@ -1,8 +1,8 @@
 """Transform and convert records: between a source connector and the producer, and between Kafka and a sink task.
 
-A source's chain is transforms, then converters (`AbstractWorkerSourceTask.convertTransformedRecord`). When both converters are plain
-`JsonConverter`s and no transform needs more than rows of JSON, those of an `EncodedBatch` stay JSON (`Chain.encoded`). Otherwise each row
-is decoded into a `SourceRecord` first, so every connector works with every chain.
+A source's chain is transforms, then converters (`AbstractWorkerSourceTask.convertTransformedRecord`). Where none of them needs more than
+rows of JSON, those of an `EncodedBatch` stay JSON up to the converter (`Chain.encoded`). Otherwise each row is decoded into a
+`SourceRecord` first, so every connector works with every chain.
 
 A sink's chain is converters, then transforms (`WorkerSinkTask.convertAndTransformRecord`). A sink that reads Kafka elsewhere takes its
 converters and transforms there and opens them there (`WorkerConversion`). For these, properties of a converter that the connector does not
@@ -24,7 +24,6 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.record import KeyText
 from connect_py.api.transform import Record
 from connect_py.config.connector import DEFAULT_HEADER_CONVERTER
-from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.json_read import parse_json, payload_reader, row_reader
 from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.data.schema import STRING
@@ -73,8 +72,8 @@ class Chain:
         self._route: Route | None = None
         self._route_headers: list[Header] = []
         self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
-        is_plain = _is_plain(self._key, config, worker, "key") and _is_plain(self._value, config, worker, "value")
-        self._rows = RowChain(self._steps, self._key, self._value) if is_plain and all(step.handles_rows for step in self._steps) else None
+        handles_rows = all(map(_handles_rows, (self._key, self._value))) and all(step.handles_rows for step in self._steps)
+        self._rows = RowChain(self._steps, self._key, self._value) if handles_rows else None
 
     @property
     def encoding(self) -> JsonEncoding:
@@ -247,11 +246,9 @@ def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
-def _is_plain(made: Any, config: Mapping[str, str], worker: Mapping[str, str], side: str) -> bool:
-    """Return whether rows that a connector serialised are what this converter would write: `JsonEncoding` knows of all settings but one."""
-    owner = converter_owner(worker, config, f"{side}.converter")
-    replaces = owner.get(f"{side}.converter.replace.null.with.default", "true").strip().lower() == "true"
-    return type(made) is JsonConverter and replaces
+def _handles_rows(made: Any) -> bool:
+    """Return whether a converter is a `RowConverter`, by its own class: one that derives from it may write something else."""
+    return "row_writer" in vars(type(made)) and made.handles_rows
 
 
 def apply_step(step: Step, record: Record) -> Record | None:

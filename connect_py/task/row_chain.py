@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from connect_py.api import Header, JsonEncoding, Route, SourceRecord
 from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RoutePredicate, RowChange, RowTransform
+from connect_py.converters.base import RowConverter
 from connect_py.converters.json_converter import JsonConverter
+from connect_py.data.json_rows import NULL
 from connect_py.data.schema import STRING
-from connect_py.errors import DataError
-from connect_py.transforms.encoded_row import NULL
+from connect_py.errors import ConnectError, DataError
 
 #: Routes remembered at a time at each step. There is one a table and schema version, and one an update of a key.
 _MAX_ROUTES = 2000
@@ -66,18 +67,19 @@ class RowChain:
 
     Args:
         steps: all must handle rows; there may be none.
-        key, value: the converters, whose schemas rows get in the end, or from their connector where there are no steps.
+        key, value: the converters; both must handle rows.
 
     Attributes:
         encoding: how a connector must serialise rows.
     """
 
-    def __init__(self, steps: Sequence[Step], key: JsonConverter, value: JsonConverter) -> None:
+    def __init__(self, steps: Sequence[Step], key: RowConverter, value: RowConverter) -> None:
         self._key, self._value = key, value
         self._changes = [_Changes(lambda route, step=step: _change_of(step, route)) for step in steps]  # type: ignore[misc]
-        schemas = (False, False) if steps else (key.schemas_enabled, value.schemas_enabled)
-        self.encoding = JsonEncoding(*schemas, key.numeric_decimals, value.numeric_decimals)
-        if steps and (key.schemas_enabled or value.schemas_enabled):
+        if not steps and isinstance(key, JsonConverter) and isinstance(value, JsonConverter):  # the connector does it all
+            self.encoding = JsonEncoding(key.schemas_enabled, value.schemas_enabled, key.numeric_decimals, value.numeric_decimals)
+        else:
+            self.encoding = JsonEncoding(False, False, key.numeric_decimals, value.numeric_decimals)
             self._changes.append(_Changes(self._completion))
 
     def changed(self, rows: Sequence[EncodedRow]) -> Sequence[EncodedRow] | None:
@@ -85,21 +87,19 @@ class RowChain:
         try:
             for changes in self._changes:
                 rows = [made for route, key, value in rows if (made := changes[route](key, value)) is not None]
-        except (DataError, ValueError):
+        except (ConnectError, ValueError):
             return None
         return rows
 
     def _completion(self, route: Route) -> RowChange:
-        key_head, value_head = (
-            converter.head(schema) for converter, schema in ((self._key, route.key_schema), (self._value, route.value_schema))
-        )
-        key_end, value_end = b"}" if key_head else b"", b"}" if value_head else b""
+        write_value = self._value.row_writer(route.topic, route.value_schema)
+        write_key = None if route.key_schema is None else self._key.row_writer(route.topic, route.key_schema)
 
         def complete(key: bytes | None, value: bytes | None) -> EncodedRow:
             return (
                 route,
-                None if key is None else b"%b%b%b" % (key_head, key, key_end),
-                None if value is None else b"%b%b%b" % (value_head, value, value_end),
+                None if key is None or write_key is None else write_key(key),
+                None if value is None else write_value(value),
             )
 
         return complete

@@ -15,8 +15,8 @@ from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.data.java_text import class_name
+from connect_py.data.json_rows import NULL
 from connect_py.errors import ConfigError, DataError
-from connect_py.transforms.encoded_row import NULL
 
 AnyRecord = SourceRecord | SinkRecord
 

@@ -9,6 +9,7 @@ from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, one_of_ignoring_case
 from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
+from connect_py.data.json_rows import fields_reader
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import (
     KAFKA,
@@ -21,7 +22,6 @@ from connect_py.transforms.base import (
     require_struct,
     require_struct_schema,
 )
-from connect_py.transforms.encoded_row import fields_reader
 
 _NESTED = "nested field access"
 

@@ -11,12 +11,12 @@ from connect_py.api.config import invalid, parse_value
 from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
+from connect_py.data.json_events import event_reader, rest_reader
+from connect_py.data.json_rows import NULL, adder, is_unescaped, label
 from connect_py.data.schema import OPTIONAL_STRING, STRING, SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct, with_value
 from connect_py.transforms.debezium import SharedHeaders, is_envelope
-from connect_py.transforms.encoded_event import event_reader, rest_reader
-from connect_py.transforms.encoded_row import NULL, adder, is_unescaped, label
 from connect_py.transforms.replace_field import ReplaceField, ReplaceFieldKey, ReplaceFieldValue
 
 _MODES = ("drop", "tombstone", "rewrite-with-tombstone", "rewrite", "delete-to-tombstone")

@@ -9,6 +9,7 @@ from connect_py.api import ConfigType, Importance, Route, SinkRecord, SourceReco
 from connect_py.api.config import invalid
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
+from connect_py.data.json_rows import NULL, appendix, is_unescaped, label, quoted
 from connect_py.data.schema import TIMESTAMP, SchemaCache
 from connect_py.data.times import millis_to_timestamp
 from connect_py.errors import ConfigError, DataError
@@ -25,7 +26,6 @@ from connect_py.transforms.base import (
     require_struct,
     require_struct_schema,
 )
-from connect_py.transforms.encoded_row import NULL, appendix, is_unescaped, label, quoted
 
 _SUFFIX = "Suffix with <code>!</code> to make this a required field, or <code>?</code> to keep it optional (the default)."
 #: Property → schema of the field, in the order in which fields are added.

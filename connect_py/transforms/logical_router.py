@@ -10,11 +10,11 @@ from connect_py.api import ConfigType, Importance, Route, Width
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.avro_names import ADJUSTMENTS
+from connect_py.data.json_rows import appendix, label, quoted
 from connect_py.data.schema import STRING, SchemaCache
 from connect_py.errors import DataError
 from connect_py.transforms.base import AnyRecord, require_struct, require_struct_schema
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, Rename, change_of, is_envelope, option, regex, renaming, required
-from connect_py.transforms.encoded_row import appendix, label, quoted
 
 _KEY_FIELD = "__dbz__physicalTableIdentifier"
 _PURPOSE = "Updating schema"

@@ -9,6 +9,7 @@ from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import invalid
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
+from connect_py.data.json_rows import fields_reader, object_of
 from connect_py.data.schema import SchemaCache
 from connect_py.transforms.base import (
     KAFKA,
@@ -25,7 +26,6 @@ from connect_py.transforms.base import (
     require_struct,
     require_struct_schema,
 )
-from connect_py.transforms.encoded_row import fields_reader, object_of
 
 
 def parse_renames(mappings: Sequence[str]) -> dict[str, str]:

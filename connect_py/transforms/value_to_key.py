@@ -11,6 +11,7 @@ from connect_py.api.config import REQUIRED
 from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
+from connect_py.data.json_rows import NULL, fields_reader, object_of
 from connect_py.data.schema import DECIMAL, SchemaCache, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import (
@@ -26,7 +27,6 @@ from connect_py.transforms.base import (
     require_struct,
     require_struct_schema,
 )
-from connect_py.transforms.encoded_row import NULL, fields_reader, object_of
 
 _PURPOSE = "copying fields from value to key"
 

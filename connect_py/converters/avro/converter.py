@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from connect_py.converters.avro.binary import ANYTHING
 from connect_py.converters.avro.options import KEYS, AvroOptions
 from connect_py.converters.avro.read import decoder
+from connect_py.converters.avro.rows import row_writer
 from connect_py.converters.avro.schema import AvroSchema, avro_text, parse_avro
 from connect_py.converters.avro.schemas import FromConnect, ToConnect, record_name
 from connect_py.converters.avro.write import encoder
@@ -41,6 +42,25 @@ class AvroConverter(RegistryConverter):
             write = encoder(schema, avro, self._options)
             return lambda value: _without_length(write(value))
         return encoder(schema, avro, self._options)
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether nulls that have a default are written as that, as they are in rows."""
+        return not self._options.ignore_default_for_nullables
+
+    @property
+    def numeric_decimals(self) -> bool:
+        """Rows have decimals in base64, whose bytes are Avro's."""
+        return False
+
+    def row_writer(self, topic: str, schema: Schema) -> Callable[[bytes], bytes | None]:
+        """Return the function that writes rows of JSON as `from_connect_data` does. Raises what that does; see `RowConverter`."""
+
+        def write(registered: RegistrySchema | None) -> Callable[[bytes], bytes]:
+            avro = FromConnect(self._options)(schema) if registered is None else self._parsed(registered)
+            return row_writer(schema, avro, self._options)
+
+        return self.rows_of(topic, schema, write)
 
     def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
         """Return the Connect schema of a registered schema, and the function that reads its values."""

@@ -36,7 +36,8 @@ from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_by
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import DataError
 
-_HOLDS: Mapping[Type, tuple[str, ...]] = {
+#: The Avro types that can hold values of a type.
+HOLDS: Mapping[Type, tuple[str, ...]] = {
     Type.INT8: ("int", "long"),
     Type.INT16: ("int", "long"),
     Type.INT32: ("int", "long"),
@@ -82,7 +83,7 @@ def _in_union(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
     null = long_bytes(nulls[0]) if nulls and schema.optional else None
     if is_union(schema):
         return _union_struct(schema, avro, null, options)
-    index, branch = _branch(schema, avro, options)
+    index, branch = branch_of(schema, avro, options)
     mark, write = long_bytes(index), _part(schema, branch, options)
     if schema.default is not None and not options.ignore_default_for_nullables:
         null = mark + write(schema.default)
@@ -97,9 +98,9 @@ def _in_union(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
     return write_value
 
 
-def _branch(schema: Schema, avro: AvroSchema, options: AvroOptions) -> tuple[int, AvroSchema]:
+def branch_of(schema: Schema, avro: AvroSchema, options: AvroOptions) -> tuple[int, AvroSchema]:
     """Return the member of a union that holds values of a schema: by name first, then the first type that fits."""
-    fitting = [(index, branch) for index, branch in enumerate(avro.branches) if branch.type in _HOLDS[schema.type]]
+    fitting = [(index, branch) for index, branch in enumerate(avro.branches) if branch.type in HOLDS[schema.type]]
     if schema.name is not None:
         name = full_name(schema.name, scrub=options.scrub)
         for index, branch in fitting:
@@ -115,7 +116,7 @@ def _union_struct(schema: Schema, avro: AvroSchema, null: bytes | None, options:
     members = [field.schema for field in schema.fields]
     others = [(index, branch) for index, branch in enumerate(avro.branches) if branch.type != "null"]
     same = len(others) == len(members)
-    chosen = [others[at] if same else _branch(member, avro, options) for at, member in enumerate(members)]
+    chosen = [others[at] if same else branch_of(member, avro, options) for at, member in enumerate(members)]
     writers = [(long_bytes(index), _part(member, branch, options)) for member, (index, branch) in zip(members, chosen, strict=True)]
 
     def write(value: Any) -> bytes:
@@ -134,7 +135,7 @@ def _union_struct(schema: Schema, avro: AvroSchema, null: bytes | None, options:
 
 
 def _part(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
-    if avro.type not in _HOLDS[schema.type]:
+    if avro.type not in HOLDS[schema.type]:
         raise DataError(f"The registered Avro schema has {avro.full_name} where the record has {schema.type.name}")
     if schema.name == DECIMAL:
         return _decimal(schema, avro)

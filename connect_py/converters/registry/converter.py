@@ -15,6 +15,7 @@ from connect_py.converters.registry.client import Registry, RegistrySchema
 from connect_py.converters.registry.config import KEYS, WriteSettings, write_settings
 from connect_py.converters.registry.wire import HEADER_SIZE, frame, schema_id_of
 from connect_py.data import Schema
+from connect_py.data.json_rows import NULL
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
 
@@ -22,6 +23,8 @@ from connect_py.errors import DataError
 Encode = Callable[[Any], bytes]
 #: Bytes from an offset on to a value of a known schema; raises DataError.
 Decode = Callable[[bytes, int], Any]
+#: A row of JSON to bytes, None for a null; raises ValueError for what `from_connect_data` must judge.
+RowWriter = Callable[[bytes], bytes | None]
 
 
 @dataclass
@@ -33,12 +36,14 @@ class Written:
         schema: what is registered.
         encode: what follows the frame.
         by_topic: the frame and the function for each topic that was written to.
+        rows_by_topic: the functions of rows of JSON.
     """
 
     name: str | None
     schema: RegistrySchema
     encode: Encode
     by_topic: dict[str, tuple[bytes, Encode]] = field(default_factory=dict)
+    rows_by_topic: dict[str, RowWriter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -133,12 +138,43 @@ class RegistryConverter:
         return before + encode(value)
 
     def _on_topic(self, topic: str, schema: Schema | None, written: Written) -> tuple[bytes, Encode]:
+        schema_id, registered = self._registered(topic, written)
+        encode = written.encode if registered is written.schema else self.encoder_for(schema, registered)
+        return frame(schema_id) + self.prefix(registered, written), encode
+
+    def rows_of(self, topic: str, schema: Schema, write: Callable[[RegistrySchema | None], Callable[[bytes], bytes]]) -> RowWriter:
+        """Return the function that writes rows of JSON as `from_connect_data` does, made once a topic and schema.
+
+        Args:
+            write: returns what makes the data of a row, with a schema that somebody else registered, or with the rows' own.
+
+        Raises:
+            DataError: the registry or the format refuses the schema.
+            RetriableError: the registry does not answer.
+        """
+        written = self._written(schema)
+        found = written.rows_by_topic.get(topic)
+        if found is None:
+            schema_id, registered = self._registered(topic, written)
+            before = frame(schema_id) + self.prefix(registered, written)
+            data_of = write(None if registered is written.schema else registered)
+
+            def write_row(row: bytes) -> bytes | None:
+                if row != NULL:
+                    return before + data_of(row)
+                if not schema.optional:
+                    raise ValueError("A null without a place")
+                return None
+
+            found = written.rows_by_topic[topic] = write_row
+        return found
+
+    def _registered(self, topic: str, written: Written) -> tuple[int, RegistrySchema]:
+        """Return the id and schema with which values are written on a topic."""
         subject = self._settings.strategy(topic, self.is_key, written.name)
         if self._settings.use_latest and not self._settings.auto_register:
-            schema_id, latest = self._registry.latest(subject)
-            return frame(schema_id) + self.prefix(latest, written), self.encoder_for(schema, latest)
-        schema_id = self._registry.id_of(subject, written.schema, self._settings)
-        return frame(schema_id) + self.prefix(written.schema, written), written.encode
+            return self._registry.latest(subject)
+        return self._registry.id_of(subject, written.schema, self._settings), written.schema
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_py.converters.avro.binary import ANYTHING
+from connect_py.converters.avro.binary import ANYTHING, long_bytes
 from connect_py.converters.avro.converter import AvroConverter
 from connect_py.converters.avro.schema import avro_text, parse_avro
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.protobuf.converter import ProtobufConverter
-from connect_py.converters.registry.wire import frame, message_indexes, read_message_indexes
+from connect_py.converters.registry.wire import frame, message_indexes, read_message_indexes, zigzag
 from connect_py.data import Struct, Type
 from connect_py.data.avro_names import scrub_name
 from connect_py.data.schema import BOOLEAN, BYTES, FLOAT64, INT32, INT64, OPTIONAL_STRING, STRING, array, decimal_schema, map_of, struct
@@ -106,6 +106,14 @@ def test_an_independent_reader_finds_the_same_values(shared_registry, fields, nu
     read = fastavro.schemaless_reader(io.BytesIO(data[5:]), json.loads(text), None)
     assert list(read.values()) == values
     assert made.to_connect_data("any", data)[1].values == values
+
+
+@settings(max_examples=examples(1000), deadline=None)
+@given(
+    st.one_of(st.integers(-(2**63), 2**63 - 1), st.builds(lambda bits, near: (1 << bits) + near, st.integers(0, 62), st.integers(-2, 1)))
+)
+def test_whole_numbers_have_seven_bits_a_byte(number: int):
+    assert long_bytes(number) == zigzag(number)
 
 
 def test_collections_read_by_an_independent_reader(shared_registry):

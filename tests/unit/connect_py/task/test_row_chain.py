@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from connect_py.api import EncodedBatch, JsonEncoding, Route, SourceRecord
-from connect_py.api.record import EncodedRow
+from connect_py.api.record import EncodedRow, KeyText
 from connect_py.converters.json_converter import JsonConverter
+from connect_py.converters.registry.client import Registry
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.schema import BOOLEAN, DECIMAL, FLOAT64, INT32, INT64, STRING, array, struct
-from connect_py.errors import FatalTaskError
+from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.plugins.registry import Plugins, discover
 from connect_py.task.chain import Chain
 from connect_py.task.failed_records import SourceErrorReporter, Tolerance
@@ -24,6 +27,7 @@ from connectors.postgres.encode.source_info import SOURCE_SCHEMA
 from tests.seeds import seeds, size
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+AVRO = "io.confluent.connect.avro.AvroConverter"
 KAFKA, DEBEZIUM = "org.apache.kafka.connect.transforms.", "io.debezium.transforms."
 KEEPS = "x.Keeps"
 
@@ -56,6 +60,12 @@ def chain(config: dict[str, str], *more: str) -> Chain:
     return Chain(
         PLUGINS, {"key.converter": JSON, "value.converter": JSON}, config, Tolerance(config, lambda seconds: False, errors), errors
     )
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives schemas ids by their text, without a server."""
+    monkeypatch.setattr(Registry, "id_of", lambda self, subject, schema, settings: zlib.crc32(f"{subject} {schema.text}".encode()) >> 1)
 
 
 # -- random events -----------------------------------------------------------------------------------------------------------------
@@ -246,7 +256,8 @@ def random_config(chance: random.Random) -> dict[str, str]:
     for name in names:
         config |= {f"transforms.{name}.{key}": value for key, value in chance.choice(STEPS[name]).items()}
     for side in ("key", "value"):
-        config[f"{side}.converter"] = JSON
+        config[f"{side}.converter"] = chance.choice([JSON, JSON, AVRO])
+        config[f"{side}.converter.schema.registry.url"] = "http://registry"
         config[f"{side}.converter.schemas.enable"] = chance.choice(["true", "false"])
         config[f"{side}.converter.decimal.format"] = chance.choice(["BASE64", "NUMERIC"])
     return config
@@ -335,3 +346,52 @@ def test_a_batch_without_steps_is_what_it_was() -> None:
     changed = made.encoded(EncodedBatch(rows, {}, {}))
     assert changed is not None
     assert changed.rows is rows
+
+
+AVRO_ROWS = {
+    f"{side}.converter{name}": value for side in ("key", "value") for name, value in (("", AVRO), (".schema.registry.url", "http://r"))
+}
+
+
+@pytest.mark.parametrize("transforms", ["", "unwrap"])
+def test_avro_needs_no_record(transforms: str) -> None:
+    config = {**UNWRAP, **AVRO_ROWS, "transforms": transforms}
+    made, other = (
+        chain(config),
+        chain({**config, "transforms": ",".join(filter(None, [transforms, "keeps"])), "transforms.keeps.type": KEEPS}),
+    )
+    rows = [event(None, [1, 'new "one"']), event([1, 'new "one"'], [1, None])]
+    short = rows_of(made, EncodedBatch(encoded(rows, made.encoding), {}, {}))
+    assert short is not None
+    assert short == records_of(other, EncodedBatch(encoded(rows, other.encoding), {}, {}))
+    assert len({row[3] for row in short}) == 2
+
+
+def test_a_registry_that_is_away_is_asked_again_with_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, ids = chain(AVRO_ROWS), Registry.id_of
+
+    def away(*_: Any) -> int:
+        raise RetriableError("away")
+
+    batch = EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})
+    monkeypatch.setattr(Registry, "id_of", away)
+    assert made.encoded(batch) is None
+    monkeypatch.setattr(Registry, "id_of", ids)
+    assert made.encoded(batch) is not None
+
+
+def test_rows_of_routes_that_come_and_go_are_asked_of_the_registry_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update of a key has routes of its own, each time."""
+    asked: list[str] = []
+    monkeypatch.setattr(Registry, "id_of", lambda self, subject, schema, settings: asked.append(subject) or 1)
+    made = chain(AVRO_ROWS)
+    ((_, key, value),) = encoded([event(None, [1, "new"])], made.encoding)
+    for _ in range(3):
+        batch = EncodedBatch([(replace(EVENT, headers=(("__debezium.oldkey", KeyText('{"id":2}')),)), key, value)], {}, {})
+        assert made.encoded(batch) is not None
+    assert sorted(asked) == ["shop.a1-key", "shop.a1-value"]
+
+
+def test_nulls_that_stay_nulls_in_avro_need_records() -> None:
+    made = chain({**AVRO_ROWS, "value.converter.ignore.default.for.nullables": "true"})
+    assert made.encoded(EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})) is None

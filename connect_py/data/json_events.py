@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from connect_py.data import Schema, Type
-from connect_py.transforms.encoded_row import NULL, field_pattern, is_plain, label
+from connect_py.data.json_rows import NULL, field_pattern, is_plain, label
 
 _NO_BEFORE = b'{"before":null,"after":'
 _BEFORE = b'{"before":'
