@@ -45,7 +45,7 @@ class Shape:
         versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.sql.merge`).
         required_keys: key columns that are null in no row.
         unseen: by topic, the offset at which a snapshot of all rows began: rows that have not been written since are removed.
-        bounds: conditions of a table `t` that hold for its rows with the keys of this batch (`spark_sink.write.bounds`).
+        bounds: conditions of a table `t` that hold for its rows with the keys of this batch (`spark_sink.tables.bounds`).
         is_local: whether the driver holds the rows, so that a statement may read them more than once and always finds the same.
         is_narrow: whether in addition few rows of the table can match, because all keys are listed in `bounds`.
     """

@@ -129,6 +129,10 @@ class Tables(Protocol):
         """Add nullable columns at the end and widen types, in commits of their own."""
         ...
 
+    def needs_bounds(self, name: TableName, shape: Shape) -> bool:
+        """Return whether `merge` of rows that Spark holds reads the whole table unless `shape.bounds` says where the keys can be."""
+        ...
+
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """Upsert and delete the rows of a view and store the watermark, in one commit.
 

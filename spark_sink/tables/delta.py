@@ -40,6 +40,7 @@ from spark_sink.tables.base import (
     state_of,
     tables_of_catalog,
 )
+from spark_sink.tables.bounds import key_bounds
 from spark_sink.tables.delta_direct import DirectTable, NotDirect, is_direct
 from spark_sink.tables.delta_jvm import Transaction, has_known_delta
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
@@ -243,11 +244,17 @@ class DeltaTables:
         for statement in evolution_sql(table, evolution):
             self._spark.sql(statement)
 
+    def needs_bounds(self, name: TableName, shape: Shape) -> bool:
+        return not (is_direct(shape) and (direct := self._directly(name)) is not None and direct.may_merge(shape))
+
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and is_direct(shape) and (direct := self._directly(name)) is not None:
-            with contextlib.suppress(NotDirect):
+            try:
                 self._commit_by(name, self._merge_directly(direct, view, shape), watermark)
                 return
+            except NotDirect:
+                if not (shape.is_local or shape.bounds):
+                    shape = replace(shape, bounds=key_bounds(self._spark.table(view), shape))
         # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
         settings = ({_MATERIALIZE: "none"} if shape.is_local else {}) | (NARROW if shape.is_narrow else {})
         with having_settings(self._spark, settings):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_sink.sql.keys import Value, in_order, key_texts
 from spark_sink.sql.merge import Shape
+from spark_sink.tables.bounds import bounds_of_ends, ends_of_texts, texts_of_ends
 from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class FewRows:
         known = zip(self._shape.keys, self._known, strict=True)
         return {key: [value for value, _ in each] for key, each in known if each is not None}
 
+    def bounds(self) -> Sequence[str]:
+        """Return conditions of a table `t` that hold for its rows with these keys."""
+        return self._shape.bounds
+
     def puts(self) -> DataFrame:
         """Return the rows that are to be in the table."""
         return self._rows.where("`$op` <> 'd'").coalesce(1)
@@ -97,14 +102,18 @@ class ManyRows:
 
     def __init__(self, rows: DataFrame, shape: Shape) -> None:
         self._rows, self._shape = rows, shape
-        ends = [f"CAST({end}({quote(key)}) AS STRING)" for key in shape.keys for end in ("min", "max")]
-        [[self.put_count, self.delete_count, *ends]] = rows.selectExpr("count_if(`$op` <> 'd')", "count_if(`$op` = 'd')", *ends).collect()
-        self._ends = dict(zip(shape.keys, zip(ends[::2], ends[1::2], strict=True), strict=True))
+        counts = ("count_if(`$op` <> 'd')", "count_if(`$op` = 'd')")
+        [[self.put_count, self.delete_count, *ends]] = rows.selectExpr(*counts, *texts_of_ends(shape.keys)).collect()
+        self._ends = ends_of_texts(shape.keys, ends)
 
     def values(self) -> Mapping[str, Sequence[Value]]:
         """Return the least and the greatest value of each key."""
         known = {key: in_order((end for end in ends if end is not None), self._shape.types[key]) for key, ends in self._ends.items()}
         return {key: [value for value, _ in each] for key, each in known.items() if each is not None}
+
+    def bounds(self) -> Sequence[str]:
+        """Return conditions of a table `t` that hold for its rows with these keys."""
+        return bounds_of_ends(self._ends, self._shape)
 
     def puts(self) -> DataFrame:
         """Return the rows that are to be in the table."""

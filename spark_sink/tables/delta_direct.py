@@ -73,6 +73,11 @@ class DirectTable:
         """Return the table's newest version, for which its log is listed; -1 if there is no table."""
         return self._delta.version()
 
+    def may_merge(self, shape: Shape) -> bool:
+        """Return whether rows of a shape may be held here: an executor that dies takes what it holds along, and Kafka may have removed some
+        of it since."""
+        return shape.is_local or self._spark.sparkContext.master.startswith("local")
+
     def merge(self, view: str, shape: Shape, transaction: Transaction) -> int | None:
         """Replace the rows with keys of a view's by the view's, or by nothing where these are deletes, in one commit.
 
@@ -86,8 +91,8 @@ class DirectTable:
         Raises:
             NotDirect: the statement must do it.
         """
-        if not (shape.is_local or self._spark.sparkContext.master.startswith("local")):
-            raise NotDirect  # an executor that dies takes what it holds along, and Kafka may have removed some of it since
+        if not self.may_merge(shape):
+            raise NotDirect
         under_way = self._delta.begin()
         # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
         under_way.readTxn().addOne(transaction.application)
@@ -99,8 +104,8 @@ class DirectTable:
             return None
         with contextlib.ExitStack() as stack:
             rows = self._spark.table(view)
+            stack.enter_context(having_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}))  # a job for each shuffle
             if shape.is_local:
-                stack.enter_context(having_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}))
                 source: FewRows | ManyRows = FewRows(rows, shape)
             else:
                 stack.callback(rows.persist().unpersist)
@@ -201,7 +206,7 @@ class DirectTable:
         matches = self._looked_up(candidates, source) if isinstance(source, FewRows) and source.has_values else None
         if matches is None:
             frame = self._delta.read(snapshot, candidates.values()).alias("t")
-            for condition in shape.bounds:
+            for condition in source.bounds():
                 frame = frame.where(condition)
             frame = frame.selectExpr(*map(quote, shape.keys), "_metadata.file_path `$path`", "_metadata.row_index `$at`")
             is_small = sum(file.size for file in candidates.values()) <= _FOR_ONE_TASK

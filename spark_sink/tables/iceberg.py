@@ -206,6 +206,9 @@ class IcebergTables:
         for statement in evolution_sql(self._quoted(name), evolution):
             self._spark.sql(statement)
 
+    def needs_bounds(self, name: TableName, shape: Shape) -> bool:
+        return True
+
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         source = f"(SELECT /*+ COALESCE(1) */ * FROM {view})" if shape.is_narrow else view
         with having_settings(self._spark, NARROW if shape.is_narrow else {}):

@@ -43,9 +43,9 @@ from spark_sink.sql.merge import (
     unseen,
 )
 from spark_sink.sql.record_schema import Column, Form
+from spark_sink.tables.bounds import LISTED, bounds_of_texts, key_bounds
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
-from spark_sink.write.bounds import LISTED, bounds_of_texts, key_bounds
 from spark_sink.write.reconcile import follow_snapshots
 from spark_sink.write.table_batch import Step, TableBatch, Target
 
@@ -426,6 +426,8 @@ def bound_keys(batch: TableBatch, at: Target) -> TableBatch:
         return batch
     if batch.looks is not None:
         return replace(batch, shape=replace(shape, bounds=bounds_of_texts(batch.looks, shape)))
+    if not at.tables.needs_bounds(batch.table, shape):
+        return batch
     count = sum(group.count for group in batch.groups)
     return replace(batch, shape=replace(shape, bounds=key_bounds(batch.events, shape, count)))
 

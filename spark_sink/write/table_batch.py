@@ -39,7 +39,7 @@ class TableBatch:
         events: the groups' decoded events, in the table's shape. Not to be written: its statement would report no counts.
         rows: what is written, made of the events.
         looks: of each event, where the driver holds them: ``$op``, ``$offset``, ``$unavailable`` (how many of its values are unknown) and
-            the texts of the keys by which tables are narrowed (`spark_sink.write.bounds`); None where Spark holds them.
+            the texts of the keys by which tables are narrowed (`spark_sink.tables.bounds`); None where Spark holds them.
     """
 
     table: TableName

@@ -1,4 +1,4 @@
-"""How long a small batch takes in a large table of the lakehouse, with and without bounds of its keys (`spark_sink.write.bounds`).
+"""How long a small batch takes in a large table of the lakehouse, with and without bounds of its keys (`spark_sink.tables.bounds`).
 
     python -m tests.bench.bench_merge [--format iceberg|delta] [--rows 4000000] [--changes 50] [--rounds 5]
 
@@ -25,9 +25,9 @@ from spark_sink.routing import TableName
 from spark_sink.spark.session import open_session
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import Writer
+from spark_sink.tables.bounds import key_bounds
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.watermark import Watermark
-from spark_sink.write.bounds import key_bounds
 
 TABLE, TOPIC = TableName(("public", "big")), TopicPartition("t", 0)
 COLUMNS = {

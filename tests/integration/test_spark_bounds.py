@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from connect_py.data.schema import decimal_to_bytes
-from spark_sink.write.bounds import LISTED
+from spark_sink.tables.bounds import LISTED
 from tests.fix_spark import INT, Lake, Watched, both_formats, struct, with_schema
 from tests.seeds import seeds
 

@@ -19,13 +19,13 @@ from spark_sink.routing import TableName
 from spark_sink.spark.local import evaluate
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import Conflict, Writer
+from spark_sink.tables.bounds import key_bounds
 from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.delta_direct import DirectTable, NotDirect, is_direct
 from spark_sink.tables.delta_jvm import Transaction
 from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.trees import parse_type, type_text
-from spark_sink.write.bounds import key_bounds
 from tests.fix_spark import DeltaLake, Lake, Watched
 from tests.seeds import seeds
 
@@ -81,7 +81,9 @@ class Written:
         events = held(self.spark, rows, is_local=self.shape.is_local)
         for way, name in self.names.items():
             self.tables[way].load(name)
-            shape = Shape(**{**vars(self.shape), "bounds": key_bounds(events, self.shape, len(rows))})
+            is_bounded = self.shape.is_local or self.tables[way].needs_bounds(name, self.shape)
+            bounds = key_bounds(events, self.shape, len(rows)) if is_bounded else ()
+            shape = Shape(**{**vars(self.shape), "bounds": bounds})
             self.tables[way].merge(name, VIEW, shape, Watermark({TP: self.offset}))
 
     def sql(self, way: str) -> str:

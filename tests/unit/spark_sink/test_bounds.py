@@ -8,7 +8,7 @@ import pytest
 
 from spark_sink.sql.keys import key_texts
 from spark_sink.sql.merge import Shape
-from spark_sink.write.bounds import LISTED, bounds_of_texts
+from spark_sink.tables.bounds import LISTED, bounds_of_texts
 
 
 def shape(type_: str) -> Shape:

@@ -10,7 +10,7 @@ Iceberg compares lists of up to 200 values with the bounds of files (`InclusiveM
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spark_sink.sql.keys import bounded_keys, in_order, key_texts
@@ -30,21 +30,35 @@ _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _LONGEST = 200
 
 
-def key_bounds(events: DataFrame, shape: Shape, count: int) -> tuple[str, ...]:
+def key_bounds(events: DataFrame, shape: Shape, count: int | None = None) -> tuple[str, ...]:
     """Return SQL conditions, of a table `t`, that hold for every row which has the key of an event.
 
     Args:
         events: with the columns of `shape`; they are read once.
-        count: how many there are at most.
+        count: how many there are at most; None where that is not known.
     """
     keys = bounded_keys(shape)
     if not keys:
         return ()
-    if count <= LISTED:
+    if count is not None and count <= LISTED:
         return bounds_of_texts(events.selectExpr(*key_texts(shape)).collect(), shape)
-    ends = [f"CAST({end}({quote(key)}) AS STRING) {quote(f'{end}:{key}')}" for key in keys for end in ("min", "max")]
-    [row] = events.selectExpr(*ends).collect()
-    return tuple(filter(None, (_between(key, shape.types[key], (row[f"min:{key}"], row[f"max:{key}"])) for key in keys)))
+    [row] = events.selectExpr(*texts_of_ends(keys)).collect()
+    return bounds_of_ends(ends_of_texts(keys, row), shape)
+
+
+def texts_of_ends(keys: Sequence[str]) -> list[str]:
+    """Return expressions of the texts of the least and the greatest value of each key."""
+    return [f"CAST({end}({quote(key)}) AS STRING)" for key in keys for end in ("min", "max")]
+
+
+def ends_of_texts(keys: Sequence[str], texts: Sequence[str | None]) -> dict[str, tuple[str | None, str | None]]:
+    """Return the values of `texts_of_ends` by key. Pure."""
+    return dict(zip(keys, zip(texts[::2], texts[1::2], strict=True), strict=True))
+
+
+def bounds_of_ends(ends: Mapping[str, tuple[str | None, str | None]], shape: Shape) -> tuple[str, ...]:
+    """Return what `key_bounds` does, from the ends of all keys. Pure."""
+    return tuple(filter(None, (_between(key, shape.types[key], ends[key]) for key in bounded_keys(shape))))
 
 
 def bounds_of_texts(rows: Sequence[Row], shape: Shape) -> tuple[str, ...]:
