@@ -34,7 +34,12 @@ def double_text(value: float) -> str:
 
     `1.5`, `1.0E10`, `NaN`, `-Infinity`. (Drivers later than 5.6 write `1.0E+10`; Debezium 3.6 has 5.6.)
     """
-    return repr(value) if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 else reformat(repr(value))
+    if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 or value == 0:
+        return repr(value)
+    if 1e7 <= value < 1e16:  # instants of JavaScript, most of them; plain in Python
+        whole, _, fraction = repr(value).partition(".")
+        return f"{whole[0]}.{(whole[1:] + fraction).rstrip('0') or '0'}E{len(whole) - 1}"
+    return reformat(repr(value))
 
 
 def date_text(milliseconds: int) -> str:
