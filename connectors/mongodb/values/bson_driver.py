@@ -53,6 +53,10 @@ _NAME = rb"[^\0:$][^\0]*+\0"
 #: What documents begin with after their length; an ObjectId of 12 bytes follows.
 _ID = b"\x07_id\0"
 _HALVES = Struct("<QQ")
+#: Looking at a document costs a tenth of writing it the slow way.
+_MANY_REFUSALS = 16
+_ONE_IN = 8
+
 #: What the decoder and orjson raise for documents that they do not take.
 _REFUSALS = (BSONError, struct_error, IndexError, TypeError, ValueError, ArithmeticError, RecursionError)
 
@@ -141,10 +145,10 @@ class DriverTexts:
     array: Callable[[bytes], str | None]
 
 
-def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts | None:
-    """Return the writers of a form; None where the driver has no decoder in C. Closures, as in `bson_json`."""
+def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
+    """Return the writers of a form, which write nothing where the driver has no decoder in C. Closures, as in `bson_json`."""
     if not bson.has_c():
-        return None
+        return DriverTexts(lambda _: None, lambda _: None)
     match = _tokens(_ANY_DOUBLE if form is Form.CANONICAL else _PLAIN_DOUBLE)
     indented = _Style(form, texts, comma, indented=True)
     compact = _Style(form, texts, comma, indented=False) if comma == "," else None
@@ -220,6 +224,23 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts | No
         return own_doubles, own_colons
 
     return DriverTexts(document, array)
+
+
+def while_it_pays(write: Callable[[bytes], str | None]) -> Callable[[bytes], str | None]:
+    """Return the same writer, which does not look at most documents after many in a row that it could not write."""
+    refused = skipped = 0
+
+    def worthwhile(data: bytes) -> str | None:
+        nonlocal refused, skipped
+        if refused >= _MANY_REFUSALS:
+            skipped += 1
+            if skipped % _ONE_IN:
+                return None
+        text = write(data)
+        refused = refused + 1 if text is None else 0
+        return text
+
+    return worthwhile
 
 
 def _wrapped(tree: Any) -> Any:

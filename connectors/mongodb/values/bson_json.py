@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from orjson import dumps
 
 from connect_py.data.java_text import escaped
-from connectors.mongodb.values.bson_driver import DriverTexts, driver_texts
+from connectors.mongodb.values.bson_driver import driver_texts, while_it_pays
 from connectors.mongodb.values.bson_forms import CONSTANTS, Form, MalformedBsonError, ScalarTexts, decimal_text, decode_text, scalar_texts
 from connectors.mongodb.values.bson_shapes import LONG_TEXT, Shape, Shapes, ValueWriter, shape_of
 
@@ -67,7 +67,7 @@ class BsonJson:
         walk: writes any document; raises struct.error, IndexError or ValueError where one is cut short.
         write_value: the same for a value.
         shapes: write documents of a shape that was seen before.
-        driver: writes documents that need nothing special; None for no such way.
+        driver: writes documents that need nothing special, and returns None for others.
     """
 
     form: Form
@@ -75,14 +75,14 @@ class BsonJson:
     walk: Walker
     write_value: ValueWriter
     shapes: Shapes
-    driver: DriverTexts | None = None
+    driver: Callable[[bytes], str | None]
 
     def document(self, data: bytes, start: int = 0) -> str:
         """Return the document that begins at `start`; what follows it in `data` is not looked at."""
         if start == 0:
             if (text := self.shapes.text(data)) is not None:
                 return text
-            if self.driver is not None and (text := self.driver.document(data)) is not None:
+            if (text := self.driver(data)) is not None:
                 self.shapes.missed(data)
                 return escaped(text)
         try:
@@ -110,19 +110,20 @@ def bson_json(form: Form, comma: str = ",") -> BsonJson:
     texts = scalar_texts(form, comma)
     document, value = _walkers(form, texts, comma)
     driver = driver_texts(form, texts, comma)
+    array_text = while_it_pays(driver.array)
 
     def quick_value(kind: int, data: bytes, at: int, stop: int, depth: int) -> tuple[str, int]:
-        if kind == 4 and driver is not None and depth < DRIVER_DEPTH:
+        if kind == 4 and depth < DRIVER_DEPTH:
             size = _INT32(data, at)[0]
-            if 5 <= size <= stop - at and (text := driver.array(data[at : at + size])) is not None:
+            if 5 <= size <= stop - at and (text := array_text(data[at : at + size])) is not None:
                 return text, at + size
         return value(kind, data, at, stop, depth)
 
     def shape(data: bytes) -> Shape | None:
-        mixed_lists = driver is None or driver.document(data) is None  # the driver is quicker with those
-        return shape_of(data, texts, comma, _quoted, quick_value, mixed_lists=mixed_lists)
+        # the driver is quicker with documents that have lists of documents
+        return shape_of(data, texts, comma, _quoted, quick_value, mixed_lists=driver.document(data) is None)
 
-    return BsonJson(form, comma, document, value, Shapes(shape), driver)
+    return BsonJson(form, comma, document, value, Shapes(shape), while_it_pays(driver.document))
 
 
 def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueWriter]:

@@ -16,7 +16,7 @@ from bson import Binary, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Reg
 from bson.codec_options import CodecOptions
 
 from connect_py.data.java_text import escaped
-from connectors.mongodb.values.bson_driver import DriverTexts, driver_texts
+from connectors.mongodb.values.bson_driver import DriverTexts, driver_texts, while_it_pays
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError, double_text, scalar_texts
 from connectors.mongodb.values.bson_json import MAX_DEPTH, BsonJson, bson_json
 from connectors.mongodb.values.bson_lists import LISTS, list_texts
@@ -41,13 +41,11 @@ def result(writer: BsonJson, data: bytes) -> str:
 
 
 def slow_way(writer: BsonJson) -> BsonJson:
-    return BsonJson(writer.form, writer.comma, writer.walk, writer.write_value, Shapes(lambda _: None), None)
+    return BsonJson(writer.form, writer.comma, writer.walk, writer.write_value, Shapes(lambda _: None), lambda _: None)
 
 
 def driver(form: Form, comma: str) -> DriverTexts:
-    found = driver_texts(form, scalar_texts(form, comma), comma)
-    assert found is not None
-    return found
+    return driver_texts(form, scalar_texts(form, comma), comma)
 
 
 @EVERY_FORM
@@ -174,6 +172,20 @@ def test_documents_of_ever_new_shapes_leave_nothing_behind() -> None:
         data = bson.encode({f"f{number}": number, f"g{rng.randrange(10**9)}": [{f"h{number}": "x"}], "t": "x" * (number % 7)})
         assert writer.document(data) == authority.document(data)
     assert len(writer.shapes._known) <= MAX_SHAPES
+
+
+def test_documents_that_the_driver_never_takes_are_seldom_given_to_it() -> None:
+    seen: list[bytes] = []
+
+    def write(data: bytes) -> str | None:
+        seen.append(data)
+        return None if data == b"refused" else "text"
+
+    worthwhile = while_it_pays(write)
+    assert [worthwhile(b"refused") for _ in range(816)] == [None] * 816
+    assert len(seen) == 116
+    assert [worthwhile(b"taken") for _ in range(8)].count("text") >= 1
+    assert [worthwhile(b"taken") for _ in range(8)] == ["text"] * 8
 
 
 def values_of(rng: Random, kind: int, count: int) -> list[Any]:
