@@ -53,6 +53,8 @@ _NAME = rb"[^\0:$][^\0]*+\0"
 #: What documents begin with after their length; an ObjectId of 12 bytes follows.
 _ID = b"\x07_id\0"
 _HALVES = Struct("<QQ")
+#: Documents of fewer bytes for each double that needs Java's layout go the slow way.
+_BYTES_OF_A_DOUBLE = 50
 #: Looking at a document costs a tenth of writing it the slow way.
 _MANY_REFUSALS = 16
 _ONE_IN = 8
@@ -203,14 +205,14 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
 
     def the_rest(data: bytes, at: int) -> tuple[bool, bool] | None:
         """Read on where there is no token: return whether doubles need Java's layout, and whether texts or names begin with colons."""
-        end, own_doubles, own_colons = len(data), False, False
+        end, own_doubles, own_colons = len(data), 0, False
         while at < end:
             kind, value = data[at], data.index(0, at) + 1
             if data[at + 1] == _DOLLAR:
                 return None
             own_colons |= data[at + 1] == _COLON
             if kind == _DOUBLE:
-                own_doubles = True
+                own_doubles += 1
                 at = value + 8
             elif kind == _TEXT and (size := _INT32(data, value)[0]) > 0:
                 own_colons |= data[value + 4] == _COLON
@@ -221,7 +223,8 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
                 return None
             if (found := match(data, at)) is not None:
                 at = found.end()
-        return own_doubles, own_colons
+        # each of them costs as much as the slow way needs for a number and a name
+        return (own_doubles > 0, own_colons) if own_doubles * _BYTES_OF_A_DOUBLE <= len(data) else None
 
     return DriverTexts(document, array)
 

@@ -7,10 +7,11 @@ Texts hold the characters themselves; `connect_py.data.java_text.escaped` turns 
 from __future__ import annotations
 
 import enum
+import functools
 from binascii import b2a_base64
 from codecs import register_error
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from connect_py.data.java_text import reformat
@@ -18,8 +19,8 @@ from connect_py.errors import DataError
 
 #: `RelaxedExtendedJsonDateTimeConverter`: later dates keep the canonical form, and so do those before 1970.
 LAST_MS_OF_YEAR_9999 = 253402300799999
-#: Without a zone, as BSON's dates are; an aware one would print +00:00.
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = date(1970, 1, 1)
+_TWO_DIGITS = tuple(f"{number:02}" for number in range(60))
 _EXPONENT_BIAS = 6176
 _SIGNIFICAND = (1 << 113) - 1
 
@@ -44,8 +45,16 @@ def double_text(value: float) -> str:
 
 def date_text(milliseconds: int) -> str:
     """Return an instant of the years 1970 to 9999 as ISO 8601 in UTC; the fraction without needless zeros."""
-    shown = (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat()
-    return f"{shown.rstrip('0')}Z" if len(shown) > 19 else f"{shown}Z"
+    day, rest = divmod(milliseconds, 86_400_000)
+    second, fraction = divmod(rest, 1000)
+    minute, second = divmod(second, 60)
+    shown = f"{_day_text(day)}T{_TWO_DIGITS[minute // 60]}:{_TWO_DIGITS[minute % 60]}:{_TWO_DIGITS[second]}"
+    return f"{f'{shown}.{fraction:03}'.rstrip('0')}Z" if fraction else f"{shown}Z"
+
+
+@functools.lru_cache(maxsize=4096)
+def _day_text(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).isoformat()
 
 
 def base64_text(data: bytes) -> str:

@@ -31,8 +31,9 @@ _PLAIN = rb'[^\x00-\x1f"\\\x7f]*+'
 _IS_PLAIN = re.compile(_PLAIN).fullmatch
 #: Texts of more bytes, and those that need escapes, are written by themselves, whatever they hold: expressions take long to read them.
 LONG_TEXT = 100
-#: Arrays of more bytes are long.
+#: Arrays of more bytes are long, if of one of these types.
 LONG_LIST = 120
+_PLAIN_KINDS = frozenset((0x01, 0x02, 0x10))
 _INT32 = Struct("<i")
 #: More fields than these make an expression whose making costs more than it saves.
 MAX_FIELDS = 200
@@ -63,7 +64,7 @@ class _Segment:
 class _Plan:
     """Builds the source of a shape's function."""
 
-    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], depth: int) -> None:
+    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], depth: int, mixed_lists: bool) -> None:
         self.segments = [_Segment()]
         self.format: list[str] = []
         self.values: list[str] = []
@@ -76,6 +77,7 @@ class _Plan:
         self._texts = texts
         self._comma = comma
         self._quoted = quoted
+        self._mixed_lists = mixed_lists
 
     def document(self, data: bytes, start: int) -> tuple[int, str, int]:
         """Read the fields of a document; return its end, and its length as an expression of texts and a constant."""
@@ -154,14 +156,13 @@ class _Plan:
         self.has_mixed_lists |= kind == 0x04
         return self._slow(kind, data, at)
 
-    @staticmethod
-    def _kind_of_elements(data: bytes, at: int) -> int | None:
+    def _kind_of_elements(self, data: bytes, at: int) -> int | None:
         """Return the type of all elements of an array; None where they are of several types, or of one that `bson_lists` has not.
 
-        Also None for long arrays of texts and plain numbers, which the driver decodes in less time.
+        Also None for long arrays of texts and plain numbers, if the driver takes the document: it needs less time for them.
         """
         kind = data[at + 4]
-        if kind in (0x01, 0x02, 0x10) and _INT32.unpack_from(data, at)[0] > LONG_LIST:
+        if not self._mixed_lists and kind in _PLAIN_KINDS and _INT32.unpack_from(data, at)[0] > LONG_LIST and self._texts.int32(7) == "7":
             return None
         if kind in LISTS and _LISTS[kind](data, at + 4, at + _INT32.unpack_from(data, at)[0] - 1):
             return kind
@@ -260,7 +261,7 @@ def shape_of(
     None where there are too many fields, two of one name, or (unless `mixed_lists`) lists that hold documents, lists or several types.
     Values that are written the slow way count as so deep if they are in the document itself.
     """
-    plan = _Plan(texts, comma, quoted, depth)
+    plan = _Plan(texts, comma, quoted, depth, mixed_lists)
     try:
         end, _, _ = plan.document(data, 0)
     except UnicodeDecodeError:
