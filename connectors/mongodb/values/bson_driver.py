@@ -11,6 +11,7 @@ text holds the two, or begins with a colon. Then orjson indents, which sets a sp
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,8 +64,9 @@ _ONE_IN = 8
 _REFUSALS = (BSONError, struct_error, IndexError, TypeError, ValueError, ArithmeticError, RecursionError)
 
 
+@functools.cache
 def _tokens(double: bytes) -> Callable[[bytes, int], re.Match[bytes] | None]:
-    tokens = _TOKENS.replace(b"DOUBLE", double).replace(b"N", _NAME).replace(b"TEXT", short_texts(b"[^:]", b"."))
+    tokens = _TOKENS.replace(b"DOUBLE", double).replace(b"N", _NAME).replace(b"TEXT", short_texts(100, b"[^:]", b"."))
     return re.compile(rb"(?s)(?:%b)*+" % tokens).match
 
 
@@ -151,7 +153,7 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
     """Return the writers of a form, which write nothing where the driver has no decoder in C. Closures, as in `bson_json`."""
     if not bson.has_c():
         return DriverTexts(lambda _: None, lambda _: None)
-    match = _tokens(_ANY_DOUBLE if form is Form.CANONICAL else _PLAIN_DOUBLE)
+    double = _ANY_DOUBLE if form is Form.CANONICAL else _PLAIN_DOUBLE
     indented = _Style(form, texts, comma, indented=True)
     compact = _Style(form, texts, comma, indented=False) if comma == "," else None
     decode, dumps = bson.decode, orjson.dumps
@@ -179,7 +181,7 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
 
     def text(data: bytes, absent: str | None) -> str | None:
         """Return the text of a document that has no field `absent`; None for one that has, or has values that are not written here."""
-        found = match(data, 4)
+        found = _tokens(double)(data, 4)  # made when it is needed first: that takes 4 ms
         own_doubles = own_colons = False
         if found is not None and (at := found.end()) < len(data):
             needs = the_rest(data, at)
@@ -221,7 +223,7 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
                 at = value + 5 + size
             else:
                 return None
-            if (found := match(data, at)) is not None:
+            if (found := _tokens(double)(data, at)) is not None:
                 at = found.end()
         # each of them costs as much as the slow way needs for a number and a name
         return (own_doubles > 0, own_colons) if own_doubles * _BYTES_OF_A_DOUBLE <= len(data) else None

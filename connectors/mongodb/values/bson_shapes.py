@@ -42,7 +42,6 @@ MAX_SHAPES = 4
 #: Documents of unknown shapes before one is looked at. Making a shape costs as much as writing a hundred documents.
 FIRST_PATIENCE = 2
 LONGEST_PATIENCE = 50_000
-_LISTS = {kind: re.compile(elements, re.DOTALL).fullmatch for kind, elements in LISTS.items()}
 _BOOLEANS = {b"\0": b"false", b"\1": b"true"}
 
 
@@ -164,7 +163,7 @@ class _Plan:
         kind = data[at + 4]
         if not self._mixed_lists and kind in _PLAIN_KINDS and _INT32.unpack_from(data, at)[0] > LONG_LIST and self._texts.int32(7) == "7":
             return None
-        if kind in LISTS and _LISTS[kind](data, at + 4, at + _INT32.unpack_from(data, at)[0] - 1):
+        if kind in LISTS and re.compile(LISTS[kind], re.DOTALL).fullmatch(data, at + 4, at + _INT32.unpack_from(data, at)[0] - 1):
             return kind
         return None
 
