@@ -216,7 +216,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
                 at += 8
             elif kind == 3:
                 size = _INT32(data, at)[0]
-                element = data[at : at + size] if depth < ELEMENTS_DEPTH and size > 0 else b""
+                element = data[at : at + size] if depth < ELEMENTS_DEPTH and 0 < size <= stop - at else b""
                 found = elements_alike.text(element) if element else None
                 if found is None:
                     found = document(data, at, stop, depth + 1)

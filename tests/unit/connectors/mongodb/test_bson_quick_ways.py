@@ -16,6 +16,7 @@ from bson import Binary, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Reg
 from bson.codec_options import CodecOptions
 
 from connect_py.data.java_text import escaped
+from connectors.mongodb.values import bson_json as bson_json_module
 from connectors.mongodb.values.bson_driver import DriverTexts, driver_texts, while_it_pays
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError, double_text, scalar_texts
 from connectors.mongodb.values.bson_json import MAX_DEPTH, BsonJson, bson_json
@@ -41,7 +42,17 @@ def result(writer: BsonJson, data: bytes) -> str:
 
 
 def slow_way(writer: BsonJson) -> BsonJson:
-    return BsonJson(writer.form, writer.comma, writer.walk, writer.write_value, Shapes(lambda _: None), lambda _: None)
+    """The same writer with no quick way, not even for documents in arrays."""
+
+    def walk(data: bytes, start: int, limit: int, depth: int) -> str:
+        usual = bson_json_module.ELEMENTS_DEPTH
+        bson_json_module.ELEMENTS_DEPTH = -1
+        try:
+            return writer.walk(data, start, limit, depth)
+        finally:
+            bson_json_module.ELEMENTS_DEPTH = usual
+
+    return BsonJson(writer.form, writer.comma, walk, writer.write_value, Shapes(lambda _: None), lambda _: None)
 
 
 def driver(form: Form, comma: str) -> DriverTexts:
