@@ -106,6 +106,50 @@ def document(rng: Random, depth: int = 0, *, old_types: bool = True) -> bytes:
     return _framed(b"".join(_member(rng, _text_of(rng, NAMES).replace("\x00", ""), depth, old_types) for _ in range(_count(rng, depth))))
 
 
+_USUAL_NAMES = tuple(name for name in NAMES if name and name[0] != "$")
+_USUAL_KINDS = (0x01, 0x02, 0x07, 0x08, 0x09, 0x0A, 0x10, 0x12, 0x13, 0x01, 0x02, 0x10)
+
+
+def family(rng: Random) -> Callable[[], bytes]:
+    """A collection: a function that makes documents of one shape, with other values and lists of other lengths each time.
+
+    In some families fields are missing now and then, or numbers are of two types, as JavaScript writes them.
+    """
+    return _document_maker(rng, 0, missing=(0.0, 0.1)[rng.randrange(2)], numbers=rng.random() < 0.3)
+
+
+def _document_maker(rng: Random, depth: int, missing: float, numbers: bool) -> Callable[[], bytes]:
+    names = sorted({_text_of(rng, NAMES if rng.random() < 0.02 else _USUAL_NAMES) for _ in range(1 + rng.randrange(8 - depth))})
+    fields = [(name, _maker(rng, depth, missing, numbers)) for name in names]
+
+    def make() -> bytes:
+        kept = (field for field in fields if rng.random() >= missing)
+        return _framed(b"".join(_element(kind, name, value) for name, maker in kept for kind, value in (maker(),)))
+
+    return make
+
+
+def _maker(rng: Random, depth: int, missing: float, numbers: bool) -> Callable[[], tuple[int, bytes]]:
+    """Makes values of one type: returns the type and the value."""
+    choice = rng.random()
+    if depth < 4 and choice < 0.2:
+        document_of = _document_maker(rng, depth + 1, missing, numbers)
+        return lambda: (3, document_of())
+    if depth < 4 and choice < 0.5:
+        element_of = _maker(rng, depth + 1, missing, numbers)
+        longest = (1, 4, 30)[rng.randrange(3)] if depth < 2 else 3
+
+        def array() -> tuple[int, bytes]:
+            elements = (element_of() for _ in range(rng.randrange(longest + 1)))
+            return 4, _framed(b"".join(_element(kind, str(index), value) for index, (kind, value) in enumerate(elements)))
+
+        return array
+    kind = _kind(rng, 9, True) if choice > 0.97 else _USUAL_KINDS[rng.randrange(len(_USUAL_KINDS))]
+    if numbers and kind in (0x01, 0x10):
+        return lambda: (0x01, _double(rng)) if rng.random() < 0.5 else (0x10, _value(rng, 0x10, 9, False))
+    return lambda: (kind, _value(rng, kind, 4, False))
+
+
 def _array(rng: Random, depth: int, old_types: bool) -> bytes:
     if rng.random() < 0.5:  # of one type, as most are
         kind = _kind(rng, depth, old_types)

@@ -152,16 +152,28 @@ def escaped(text: str) -> str:
     """JSON text in which the characters that Java's writer escapes are ``\\uXXXX``; quotes and controls below U+0020 are so already."""
     if text.isascii():
         return text.replace("\x7f", "\\u007f") if "\x7f" in text else text
+    # a ns a byte tells that nothing is escaped in most texts of European languages; the expression needs 7 ns a character
+    if not text.encode(errors="surrogatepass").translate(None, _harmless_bytes()):
+        return text
     return _unprinted().sub(_escape, text)
+
+
+def _codes_to_escape() -> list[int]:
+    """Return the characters to escape, among those of the BMP; by the tables of this Python's Unicode, as Java goes by its runtime's."""
+    return [code for code in range(0x7F, 0x10000) if unicodedata.category(chr(code)) not in _WRITTEN_AS_IS]
+
+
+@functools.cache
+def _harmless_bytes() -> bytes:
+    """Return the bytes, in UTF-8, with which no character begins that is escaped; all that are not the first ones of a character, too."""
+    starts = {chr(code).encode(errors="surrogatepass")[0] for code in _codes_to_escape()}
+    return bytes(byte for byte in range(0xF0) if byte not in starts)
 
 
 @functools.cache
 def _unprinted() -> re.Pattern[str]:
-    """Return the characters to escape, among those of the BMP; by the tables of this Python's Unicode, as Java goes by its runtime's."""
     ranges: list[list[int]] = []
-    for code in range(0x7F, 0x10000):
-        if unicodedata.category(chr(code)) in _WRITTEN_AS_IS:
-            continue
+    for code in _codes_to_escape():
         if ranges and ranges[-1][1] == code - 1:
             ranges[-1][1] = code
         else:

@@ -7,10 +7,11 @@ Texts hold the characters themselves; `connect_py.data.java_text.escaped` turns 
 from __future__ import annotations
 
 import enum
+import functools
 from binascii import b2a_base64
 from codecs import register_error
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from connect_py.data.java_text import reformat
@@ -18,8 +19,8 @@ from connect_py.errors import DataError
 
 #: `RelaxedExtendedJsonDateTimeConverter`: later dates keep the canonical form, and so do those before 1970.
 LAST_MS_OF_YEAR_9999 = 253402300799999
-#: Without a zone, as BSON's dates are; an aware one would print +00:00.
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = date(1970, 1, 1)
+_TWO_DIGITS = tuple(f"{number:02}" for number in range(60))
 _EXPONENT_BIAS = 6176
 _SIGNIFICAND = (1 << 113) - 1
 
@@ -34,13 +35,26 @@ def double_text(value: float) -> str:
 
     `1.5`, `1.0E10`, `NaN`, `-Infinity`. (Drivers later than 5.6 write `1.0E+10`; Debezium 3.6 has 5.6.)
     """
-    return repr(value) if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 else reformat(repr(value))
+    if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 or value == 0:
+        return repr(value)
+    if 1e7 <= value < 1e16:  # instants of JavaScript, most of them; plain in Python
+        whole, _, fraction = repr(value).partition(".")
+        return f"{whole[0]}.{(whole[1:] + fraction).rstrip('0') or '0'}E{len(whole) - 1}"
+    return reformat(repr(value))
 
 
 def date_text(milliseconds: int) -> str:
     """Return an instant of the years 1970 to 9999 as ISO 8601 in UTC; the fraction without needless zeros."""
-    shown = (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat()
-    return f"{shown.rstrip('0')}Z" if len(shown) > 19 else f"{shown}Z"
+    day, rest = divmod(milliseconds, 86_400_000)
+    second, fraction = divmod(rest, 1000)
+    minute, second = divmod(second, 60)
+    shown = f"{_day_text(day)}T{_TWO_DIGITS[minute // 60]}:{_TWO_DIGITS[minute % 60]}:{_TWO_DIGITS[second]}"
+    return f"{f'{shown}.{fraction:03}'.rstrip('0')}Z" if fraction else f"{shown}Z"
+
+
+@functools.lru_cache(maxsize=4096)
+def _day_text(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).isoformat()
 
 
 def base64_text(data: bytes) -> str:

@@ -2,9 +2,12 @@
 
 The text is byte for byte what Debezium's `JsonSerialization` makes with the Java driver's `JsonWriter`: one space after a colon; none
 after a comma (but for `updatedFields` in the mode `legacy`); of two fields with one name the last value in the first one's position, since
-the reference reads documents into a map; malformed UTF-8 becomes U+FFFD. Documents of a shape that was seen before are written in a quicker
-way (`bson_shapes`). No I/O, no driver, no state but caches of names and shapes. `tests/bench/bench_bson.py` compares it with
-`bson.json_util`.
+the reference reads documents into a map; malformed UTF-8 becomes U+FFFD. No I/O, no state but caches of names and shapes.
+
+There are three ways, tried in this order. Documents of a shape that was seen before have a function of their own (`bson_shapes`, with
+`bson_lists` for lists of one scalar type). Others are decoded by the driver and written by orjson if they hold nothing of which those two
+make something else (`bson_driver`): lists of documents, and shapes that never repeat. The slow way, `walk`, is here: it writes everything,
+and only it says what is wrong with a document. `tests/bench/bench_bson.py` compares them with `bson.json_util`.
 
 `decode_tree` gives a document as dicts and lists whose leaves are bytes, and `encode_tree` makes one of them: fields can be taken out and
 renamed without loss. The driver's own objects lose what it no longer writes (symbols, undefined, the order of a regular expression's
@@ -21,9 +24,12 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, Protocol
 
+from orjson import dumps
+
 from connect_py.data.java_text import escaped
+from connectors.mongodb.values.bson_driver import driver_texts, while_it_pays
 from connectors.mongodb.values.bson_forms import CONSTANTS, Form, MalformedBsonError, ScalarTexts, decimal_text, decode_text, scalar_texts
-from connectors.mongodb.values.bson_shapes import Shapes, ValueWriter, shape_of
+from connectors.mongodb.values.bson_shapes import LONG_TEXT, Shape, Shapes, ValueWriter, shape_of
 
 #: The server refuses documents nested deeper than 200 levels (`BSONDepth`); more than that is a broken length.
 MAX_DEPTH = 220
@@ -32,6 +38,9 @@ MAX_CACHED_NAMES = 20_000
 
 #: Documents in arrays are written in the quick way too, but not below one that was: the count of levels would begin again each time.
 ELEMENTS_DEPTH = MAX_DEPTH // 2
+#: Arrays are given to the driver if they are not deeper, for the same reason.
+DRIVER_DEPTH = 20
+
 
 _INT32 = Struct("<i").unpack_from
 _INT64 = Struct("<q").unpack_from
@@ -58,6 +67,7 @@ class BsonJson:
         walk: writes any document; raises struct.error, IndexError or ValueError where one is cut short.
         write_value: the same for a value.
         shapes: write documents of a shape that was seen before.
+        driver: writes documents that need nothing special, and returns None for others.
     """
 
     form: Form
@@ -65,11 +75,16 @@ class BsonJson:
     walk: Walker
     write_value: ValueWriter
     shapes: Shapes
+    driver: Callable[[bytes], str | None]
 
     def document(self, data: bytes, start: int = 0) -> str:
         """Return the document that begins at `start`; what follows it in `data` is not looked at."""
-        if start == 0 and (text := self.shapes.text(data)) is not None:
-            return text
+        if start == 0:
+            if (text := self.shapes.text(data)) is not None:
+                return text
+            if (text := self.driver(data)) is not None:
+                self.shapes.missed(data)
+                return escaped(text)
         try:
             found = escaped(self.walk(data, start, len(data), 0))
             if start == 0:
@@ -94,7 +109,21 @@ def bson_json(form: Form, comma: str = ",") -> BsonJson:
     """Return the writer for a form. Costly: make one for a connector, not one for a document."""
     texts = scalar_texts(form, comma)
     document, value = _walkers(form, texts, comma)
-    return BsonJson(form, comma, document, value, Shapes(lambda data: shape_of(data, texts, comma, _quoted, value)))
+    driver = driver_texts(form, texts, comma)
+    array_text = while_it_pays(driver.array)
+
+    def quick_value(kind: int, data: bytes, at: int, stop: int, depth: int) -> tuple[str, int]:
+        if kind == 4 and depth < DRIVER_DEPTH:
+            size = _INT32(data, at)[0]
+            if 5 <= size <= stop - at and (text := array_text(data[at : at + size])) is not None:
+                return text, at + size
+        return value(kind, data, at, stop, depth)
+
+    def shape(data: bytes) -> Shape | None:
+        # the driver is quicker with documents that have lists of documents
+        return shape_of(data, texts, comma, _quoted, quick_value, mixed_lists=driver.document(data) is None)
+
+    return BsonJson(form, comma, document, value, Shapes(shape), while_it_pays(driver.document))
 
 
 def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueWriter]:
@@ -121,6 +150,9 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
                 at += 4 + size
                 if size < 1 or data[at - 1]:
                     raise _bad_text(size)
+                if size > LONG_TEXT:
+                    members[label] = label + _long_text(data[at - size : at - 1])
+                    continue
                 try:
                     members[label] = label + _quoted(data[at - size : at - 1].decode())
                 except UnicodeDecodeError:
@@ -175,7 +207,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
                 at += 4 + size
                 if size < 1 or data[at - 1]:
                     raise _bad_text(size)
-                append(_quoted(decode_text(data[at - size : at - 1])))
+                append(_quoted(decode_text(data[at - size : at - 1])) if size <= LONG_TEXT else _long_text(data[at - size : at - 1]))
             elif kind == 16:
                 append(int32_text(_INT32(data, at)[0]))
                 at += 4
@@ -184,7 +216,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
                 at += 8
             elif kind == 3:
                 size = _INT32(data, at)[0]
-                element = data[at : at + size] if depth < ELEMENTS_DEPTH and size > 0 else b""
+                element = data[at : at + size] if depth < ELEMENTS_DEPTH and 0 < size <= stop - at else b""
                 found = elements_alike.text(element) if element else None
                 if found is None:
                     found = document(data, at, stop, depth + 1)
@@ -286,7 +318,14 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     at += 4 + size
     if size < 1 or data[at - 1]:
         raise _bad_text(size)
+    if size > LONG_TEXT:
+        return _long_text(data[at - size : at - 1]), at
     return _quoted(decode_text(data[at - size : at - 1])), at
+
+
+def _long_text(content: bytes) -> str:
+    """Return a text as JSON, as `_quoted` does: orjson escapes the same characters in the same way, and needs a tenth of the time."""
+    return dumps(decode_text(content)).decode()
 
 
 def _bad_text(size: int) -> MalformedBsonError:

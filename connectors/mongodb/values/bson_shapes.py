@@ -14,9 +14,12 @@ from operator import itemgetter
 from struct import Struct
 from struct import error as struct_error
 
+from orjson import dumps
+
 from connect_py.data.java_text import escaped
 from connect_py.rowcode import Code
 from connectors.mongodb.values.bson_forms import MalformedBsonError, ScalarTexts
+from connectors.mongodb.values.bson_lists import LISTS, list_texts
 
 #: Text of a document, or None for one of another shape.
 Shape = Callable[[bytes], str | None]
@@ -24,7 +27,13 @@ Shape = Callable[[bytes], str | None]
 ValueWriter = Callable[[int, bytes, int, int, int], tuple[str, int]]
 
 #: Characters of a text that JSON shows as they are; DEL is escaped by Java.
-_PLAIN = rb'[^\x00-\x1f"\\\x7f]*'
+_PLAIN = rb'[^\x00-\x1f"\\\x7f]*+'
+_IS_PLAIN = re.compile(_PLAIN).fullmatch
+#: Texts of more bytes, and those that need escapes, are written by themselves, whatever they hold: expressions take long to read them.
+LONG_TEXT = 100
+#: Arrays of more bytes are long, if of one of these types.
+LONG_LIST = 120
+_PLAIN_KINDS = frozenset((0x01, 0x02, 0x10))
 _INT32 = Struct("<i")
 #: More fields than these make an expression whose making costs more than it saves.
 MAX_FIELDS = 200
@@ -54,18 +63,20 @@ class _Segment:
 class _Plan:
     """Builds the source of a shape's function."""
 
-    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], depth: int) -> None:
+    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], depth: int, mixed_lists: bool) -> None:
         self.segments = [_Segment()]
         self.format: list[str] = []
         self.values: list[str] = []
         self.checks: list[list[str]] = [[]]
-        self.slow: list[int] = []
+        self.slow: list[tuple[int, int]] = []  # types, and how deep they are
         self.fields = 0
         self.has_twins = False
+        self.has_mixed_lists = False
         self.depth = depth
         self._texts = texts
         self._comma = comma
         self._quoted = quoted
+        self._mixed_lists = mixed_lists
 
     def document(self, data: bytes, start: int) -> tuple[int, str, int]:
         """Read the fields of a document; return its end, and its length as an expression of texts and a constant."""
@@ -96,13 +107,16 @@ class _Plan:
         """Read a value; return where it ends, its constant length, and the rest of its length as an expression."""
         segment, place = self.segments[-1], len(self.segments) - 1
         if kind == 0x02:
+            length = _INT32.unpack_from(data, at)[0]
+            if length > LONG_TEXT or not _IS_PLAIN(data, at + 4, at + 3 + length):
+                return self._slow(kind, data, at)
             size = segment.group(b"....")
             text = segment.group(_PLAIN)
             segment.pattern.append(rb"\0")
             self._number(size, "i")
             self.checks[place].append(f"n{place}at{size} != len(g{place}[{text}]) + 1")
             self._put('"%b"', f"g{place}[{text}]")
-            return at + 4 + _INT32.unpack_from(data, at)[0], 5, f" + len(g{place}[{text}])"
+            return at + 4 + length, 5, f" + len(g{place}[{text}])"
         if kind in _NUMBERS:
             code, size = _NUMBERS[kind]
             found = self._number(segment.group(b"." * size), code)
@@ -122,17 +136,40 @@ class _Plan:
             size = segment.group(b"....")
             self._number(size, "i")
             before = len(self.segments)
+            self.depth += 1
             end, lengths, constant = self.document(data, at)
+            self.depth -= 1
             if len(self.segments) == before:
                 self.checks[place].append(f"n{place}at{size} != {constant}{lengths}")
             else:  # its length holds values of the slow way, which the function adds up
                 self.checks[-1].append(f"n{place}at{size} != {constant}{lengths}")
             return end, constant, lengths
+        if kind == 0x04 and (elements := self._kind_of_elements(data, at)) is not None:
+            size = segment.group(b"....")
+            region = segment.group(LISTS[elements])
+            segment.pattern.append(rb"\0")
+            self._number(size, "i")
+            self.checks[place].append(f"n{place}at{size} != len(g{place}[{region}]) + 5")
+            self._put("%b", f"list_{elements}(g{place}[{region}])")
+            return at + _INT32.unpack_from(data, at)[0], 5, f" + len(g{place}[{region}])"
+        self.has_mixed_lists |= kind == 0x04
         return self._slow(kind, data, at)
+
+    def _kind_of_elements(self, data: bytes, at: int) -> int | None:
+        """Return the type of all elements of an array; None where they are of several types, or of one that `bson_lists` has not.
+
+        Also None for long arrays of texts and plain numbers, if the driver takes the document: it needs less time for them.
+        """
+        kind = data[at + 4]
+        if not self._mixed_lists and kind in _PLAIN_KINDS and _INT32.unpack_from(data, at)[0] > LONG_LIST and self._texts.int32(7) == "7":
+            return None
+        if kind in LISTS and re.compile(LISTS[kind], re.DOTALL).fullmatch(data, at + 4, at + _INT32.unpack_from(data, at)[0] - 1):
+            return kind
+        return None
 
     def _slow(self, kind: int, data: bytes, at: int) -> tuple[int, int, str]:
         index = len(self.slow)
-        self.slow.append(kind)
+        self.slow.append((kind, self.depth))
         self._put("%b", f"t{index}")
         self.segments.append(_Segment())
         self.checks.append([])
@@ -176,13 +213,16 @@ class _Plan:
                 picked = f"(g{place}[{segment.numbers[0]}],)" if len(segment.numbers) == 1 else f"pick_{place}(g{place})"
                 code.add(f"{variables}, = unpack_{place}(join_bytes({picked}))")
             if place < len(self.slow):
-                code.add(
-                    "at = m.end()",
-                    f"t{place}, stop = write_value({self.slow[place]}, data, at, end, {self.depth})",
-                    f"t{place} = t{place}.encode()",
-                    f"l{place} = stop - at",
-                    "at = stop",
-                )
+                kind, depth = self.slow[place]
+                code.add("at = m.end()")
+                if kind == 0x02:
+                    code.add("stop = at + 4 + size_of(data, at)[0]")
+                    with code.block("if stop < at + 5 or data[stop - 1]:"):
+                        code.add("return None")
+                    code.add(f"t{place} = dump_text(data[at + 4 : stop - 1].decode())")
+                else:
+                    code.add(f"t{place}, stop = write_value({kind}, data, at, end, {depth})", f"t{place} = t{place}.encode()")
+                code.add(f"l{place} = stop - at", "at = stop")
             if self.checks[place]:
                 with code.block(f"if {' or '.join(self.checks[place])}:"):
                     code.add("return None")
@@ -194,7 +234,7 @@ class _Plan:
 _NUMBERS = {0x10: ("i", 4), 0x12: ("q", 8), 0x09: ("q", 8), 0x01: ("d", 8)}
 _TEXTS = {0x10: "int32", 0x12: "int64", 0x09: "date", 0x01: "double"}
 _SIZES = {0x06: 0, 0x11: 8, 0x13: 16, 0x7F: 0, 0xFF: 0}
-_COUNTED = {0x04: 0, 0x05: 5, 0x0C: 16, 0x0D: 4, 0x0E: 4, 0x0F: 0}
+_COUNTED = {0x02: 4, 0x04: 0, 0x05: 5, 0x0C: 16, 0x0D: 4, 0x0E: 4, 0x0F: 0}
 
 
 def _end_of(kind: int, data: bytes, at: int) -> int:
@@ -205,17 +245,27 @@ def _end_of(kind: int, data: bytes, at: int) -> int:
     return at + int(_INT32.unpack_from(data, at)[0]) + _COUNTED[kind]
 
 
-def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], value: ValueWriter, depth: int = 1) -> Shape | None:
-    """Return the function for documents like this one, which is sound; None where there are too many fields, or two of one name.
+def shape_of(
+    data: bytes,
+    texts: ScalarTexts,
+    comma: str,
+    quoted: Callable[[str], str],
+    value: ValueWriter,
+    depth: int = 1,
+    *,
+    mixed_lists: bool = True,
+) -> Shape | None:
+    """Return the function for documents like this one, which is sound.
 
-    Values that are written the slow way count as so deep.
+    None where there are too many fields, two of one name, or (unless `mixed_lists`) lists that hold documents, lists or several types.
+    Values that are written the slow way count as so deep if they are in the document itself.
     """
-    plan = _Plan(texts, comma, quoted, depth)
+    plan = _Plan(texts, comma, quoted, depth, mixed_lists)
     try:
         end, _, _ = plan.document(data, 0)
     except UnicodeDecodeError:
         return None
-    if plan.fields > MAX_FIELDS or plan.has_twins or end != len(data):
+    if plan.fields > MAX_FIELDS or plan.has_twins or end != len(data) or (plan.has_mixed_lists and not mixed_lists):
         return None
     code = Code("documents of a shape")
     for name, given in {
@@ -225,7 +275,9 @@ def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str]
         "join_bytes": b"".join,
         "size_of": _INT32.unpack_from,
         "write_value": value,
+        "dump_text": dumps,
         **{f"{name}_text": getattr(texts, name) for name in _TEXTS.values()},
+        **{f"list_{kind}": write for kind, write in list_texts(texts, comma).items()},
     }.items():
         code.bind(name, given)
     for place, segment in enumerate(plan.segments):

@@ -2,12 +2,13 @@
 
 import math
 import struct
+import unicodedata
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connect_py.data.java_text import double_text, duration_text, float_text, reformat, to_text
+from connect_py.data.java_text import double_text, duration_text, escaped, float_text, reformat, to_text
 
 
 def as_float(bits: int) -> float:
@@ -115,3 +116,13 @@ def test_a_map_is_shown_in_the_order_of_a_hash_map() -> None:
 )
 def test_durations_look_as_in_java(seconds: int, nanos: int, text: str) -> None:
     assert duration_text(seconds, nanos) == text
+
+
+@pytest.mark.parametrize("around", ["", "plain", "Ä € я 漢"])
+def test_characters_are_escaped_by_their_category_whatever_is_around_them(around: str) -> None:
+    kept = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Zs", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So")
+    for code in range(0x20, 0x10000):
+        text = chr(code)
+        shown = text if unicodedata.category(text) in kept else f"\\u{code:04x}"
+        assert escaped(f"{around}{text}{around}") == f"{around}{shown}{around}"
+    assert escaped(f"{around}😀\x7f") == f"{around}\\ud83d\\ude00\\u007f"

@@ -31,7 +31,7 @@ def made(writer: BsonJson, data: bytes) -> Shape | None:
 def slow(writer: BsonJson, data: bytes) -> str | None:
     """The slow way's text; None for bytes that it refuses."""
     try:
-        return BsonJson(writer.form, writer.comma, writer.walk, writer.write_value, Shapes(lambda _: None)).document(data)
+        return BsonJson(writer.form, writer.comma, writer.walk, writer.write_value, Shapes(lambda _: None), lambda _: None).document(data)
     except MalformedBsonError:
         return None
 
