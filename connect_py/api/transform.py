@@ -46,7 +46,7 @@ class Transform(Protocol):
         """Free what `configure` took. Called once, also after a failure."""
 
 
-#: Makes a row of a route's key and value: the row that goes on, or None to drop it. All three are JSON without schemas, as an
+#: Makes a row of a route's key and value: the row that takes their place, or None to drop it. All three are JSON without schemas, as an
 #: `EncodedBatch` has them; a null that has a schema is the text ``null``, one without is None.
 RowChange = Callable[[bytes | None, bytes | None], EncodedRow | None]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from connect_py.data import Schema, Type
-from connect_py.data.json_rows import NULL, field_pattern, is_plain, label
+from connect_py.data.json_rows import NULL, NeedsRecord, field_pattern, is_plain, label
 
 _NO_BEFORE = b'{"before":null,"after":'
 _BEFORE = b'{"before":'
@@ -35,16 +35,16 @@ class Event(NamedTuple):
 
 
 def event_reader(envelope: Schema) -> Callable[[bytes], Event]:
-    """Return a function that takes events of a schema apart. It raises ValueError for a value that is no such event.
+    """Return a function that takes events of a schema apart. It raises NeedsRecord for a value that is no such event.
 
     Raises:
-        ValueError: events of the schema look otherwise.
+        NeedsRecord: events of the schema look otherwise.
     """
     if tuple(field.name for field in envelope.fields[:3]) != _FIELDS:
-        raise ValueError("Not an event of a table")
+        raise NeedsRecord("Not an event of a table")
     row, source = envelope.fields[1].schema, envelope.fields[2].schema
     if row.type is not Type.STRUCT or source.type is not Type.STRUCT or not source.fields:
-        raise ValueError("Not an event of a table")
+        raise NeedsRecord("Not an event of a table")
     mark = b',"source":{' + label(source.fields[0].name)
     end_of_before = _end_by_depth if _may_hold(row, "after") else _end_by_name
     first = len(_NO_BEFORE)
@@ -72,7 +72,7 @@ def _end_by_depth(value: bytes, end: int) -> int:
         depth += {b"{": 1, b"}": -1}.get(token[0], 0)
         if not depth:
             return token.end()
-    raise ValueError("An event's row before has no end")
+    raise NeedsRecord("An event's row before has no end")
 
 
 def _may_hold(schema: Schema, name: str) -> bool:
@@ -90,29 +90,29 @@ def rest_reader(envelope: Schema, wanted: Sequence[tuple[str | None, str]]) -> C
         wanted: pairs of a block (None for the envelope itself) and a field of it.
 
     Returns:
-        A function that returns JSON texts in the order of `wanted`, ``null`` for a field of a block that is null, and raises ValueError
+        A function that returns JSON texts in the order of `wanted`, ``null`` for a field of a block that is null, and raises NeedsRecord
         for what is no such rest.
 
     Raises:
-        ValueError: such rests hold more than blocks of plain values, or not all that is wanted.
+        NeedsRecord: such rests hold more than blocks of plain values, or not all that is wanted.
     """
     parts, places = [], []
     for field in envelope.fields[2:]:
         inside, block = ([field], None) if is_plain(field.schema) else (field.schema.fields, field.name)
         if not inside or not all(is_plain(inner.schema) for inner in inside):
-            raise ValueError(f"The field {field.name} is no block of plain values")
+            raise NeedsRecord(f"The field {field.name} is no block of plain values")
         places += [(block, inner.name) for inner in inside if (block, inner.name) in wanted]
         pattern = b",".join(field_pattern(inner, wanted=(block, inner.name) in wanted) for inner in inside)
         parts.append(b"," + (pattern if block is None else rb"%b(?:null|\{%b\})" % (re.escape(label(block)), pattern)))
     if not set(wanted) <= set(places):
-        raise ValueError("A wanted field is not there")
+        raise NeedsRecord("A wanted field is not there")
     order = [places.index(place) + 1 for place in wanted]
     match = re.compile(b"".join(parts) + rb"\}", re.DOTALL).fullmatch
 
     def read(rest: bytes) -> list[bytes]:
         found = match(rest)
         if found is None:
-            raise ValueError("What follows an event's rows is not what its schema says")
+            raise NeedsRecord("What follows an event's rows is not what its schema says")
         return [found[group] or NULL for group in order]
 
     return read

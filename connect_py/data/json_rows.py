@@ -13,6 +13,11 @@ NULL = b"null"
 #: Bytes of a text, number, boolean or null, as a pattern.
 PLAIN_VALUE = rb'(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^,{}\[\]"]+)'
 
+
+class NeedsRecord(ValueError):
+    """What becomes of a row, or of all rows of a route, can only be told, or refused, with the record that it stands for."""
+
+
 _UNESCAPED = re.compile(r"[ !#-\[\]-~]*")
 
 
@@ -22,24 +27,24 @@ def is_plain(schema: Schema) -> bool:
 
 
 def is_unescaped(text: str) -> bool:
-    """Return whether a text needs no escape between JSON's quotes, whoever writes it."""
+    """Return whether a text needs no escape between JSON's quotes."""
     return _UNESCAPED.fullmatch(text) is not None
 
 
 def label(name: str) -> bytes:
-    """Return what stands before a field's value. Raises ValueError for a name that needs an escape."""
+    """Return what stands before a field's value. Raises NeedsRecord for a name that needs an escape."""
     return b"%b:" % quoted(name)
 
 
 def quoted(text: str) -> bytes:
-    """Return a text of JSON. Raises ValueError for one that needs an escape."""
+    """Return a text of JSON. Raises NeedsRecord for one that needs an escape."""
     if not is_unescaped(text):
-        raise ValueError(f"{text!r} needs an escape")
+        raise NeedsRecord(f"{text!r} needs an escape")
     return b'"%b"' % text.encode()
 
 
 def field_pattern(field: Field, *, wanted: bool) -> bytes:
-    """Return a pattern of a plain field, its value in a group if it is wanted. Raises ValueError for a name that needs an escape."""
+    """Return a pattern of a plain field, its value in a group if it is wanted. Raises NeedsRecord for a name that needs an escape."""
     return b"%b(%b)" % (re.escape(label(field.name)), PLAIN_VALUE) if wanted else b"%b%b" % (re.escape(label(field.name)), PLAIN_VALUE)
 
 
@@ -50,13 +55,13 @@ def fields_reader(schema: Schema, wanted: Sequence[int]) -> Callable[[bytes], tu
         wanted: positions of fields, in any order.
 
     Returns:
-        A function that returns their JSON texts in the order of `wanted`. It raises ValueError for what is no object of the schema.
+        A function that returns their JSON texts in the order of `wanted`. It raises NeedsRecord for what is no object of the schema.
 
     Raises:
-        ValueError: a field holds more than a plain value, or its name needs an escape.
+        NeedsRecord: a field holds more than a plain value, or its name needs an escape.
     """
     if not wanted or not all(is_plain(field.schema) for field in schema.fields):
-        raise ValueError("Only plain fields of an object can be picked")
+        raise NeedsRecord("Only plain fields of an object can be picked")
     fields = [field_pattern(field, wanted=index in wanted) for index, field in enumerate(schema.fields)]
     match = re.compile(rb"\{%b\}" % b",".join(fields), re.DOTALL).fullmatch
     groups = {index: number for number, index in enumerate(sorted(set(wanted)), 1)}
@@ -65,14 +70,14 @@ def fields_reader(schema: Schema, wanted: Sequence[int]) -> Callable[[bytes], tu
     def read(row: bytes) -> tuple[bytes, ...]:
         found = match(row)
         if found is None:
-            raise ValueError("A row is not what its schema says")
+            raise NeedsRecord("A row is not what its schema says")
         return (found[order[0]],) if len(order) == 1 else found.group(*order)
 
     return read
 
 
 def object_of(names: Sequence[str]) -> bytes:
-    """Return a template for `%` of an object with fields of these names. Raises ValueError for a name that needs an escape."""
+    """Return a template for `%` of an object with fields of these names. Raises NeedsRecord for a name that needs an escape."""
     return b"{%b}" % b",".join(label(name).replace(b"%", b"%%") + b"%b" for name in names)
 
 
@@ -88,7 +93,7 @@ def adder(
         is_first: whether rows have no field of their own.
 
     Raises:
-        ValueError: a name needs an escape.
+        NeedsRecord: a name needs an escape.
     """
     labels = [label(name) for name in names]
     last: bytes | None = None  # rows of a snapshot's batch all have the same rest

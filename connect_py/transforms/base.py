@@ -15,7 +15,7 @@ from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.data.java_text import class_name
-from connect_py.data.json_rows import NULL
+from connect_py.data.json_rows import NULL, NeedsRecord
 from connect_py.errors import ConfigError, DataError
 
 AnyRecord = SourceRecord | SinkRecord
@@ -152,10 +152,9 @@ def require_schema(schema: Schema | None, purpose: str) -> Schema:
 
 
 def require_struct_schema(schema: Schema | None, purpose: str) -> Schema:
-    """Return the schema of structs. Raises DataError for another and for none."""
-    if require_schema(schema, purpose).type is not Type.STRUCT:
-        raise DataError(f"Only Struct objects supported for [{purpose}]")
-    assert schema is not None
+    """Return the schema of a route's structs. Raises NeedsRecord for another and for none: each record has its own error."""
+    if schema is None or schema.type is not Type.STRUCT:
+        raise NeedsRecord(purpose)
     return schema
 
 

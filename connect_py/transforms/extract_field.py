@@ -72,7 +72,7 @@ class ExtractField(OneSide):
         return len(self._steps) == 1
 
     def row_change(self, route: Route) -> RowChange:
-        """Return what leaves rows the field alone. Raises DataError and ValueError where only `apply` can tell."""
+        """Return what leaves rows the field alone. Raises DataError and NeedsRecord where only `apply` can tell."""
         schema = self.schema_in(route)
         if schema is None:
             return lambda key, value: (route, key, value)

@@ -110,7 +110,7 @@ def _home_of(field: str) -> str | None:
     return "updateDescription" if field == "updateDescription" else "source"
 
 
-#: Key, row and the rest of an event to the row that goes on.
+#: Key, row and the rest of an event to what becomes of them.
 _RowMaker = Callable[[bytes | None, bytes, bytes], EncodedRow | None]
 
 
@@ -262,7 +262,7 @@ class ExtractNewRecordState(Plugin):
         return plain and not (self._headers or self._route or self._drop_header)
 
     def row_change(self, route: Route) -> RowChange:
-        """Return what `apply` does, for rows that stay JSON. Raises DataError and ValueError where each record has its own error."""
+        """Return what `apply` does, for rows that stay JSON. Raises DataError and NeedsRecord where each record has its own error."""
         envelope, keeps_tombstones = route.value_schema, self._mode == "rewrite-with-tombstone"
         if not is_envelope(envelope):
             return lambda key, value: (route, key, value) if value is not None or keeps_tombstones else None

@@ -9,7 +9,7 @@ from connect_py.api import ConfigType, Importance, Route, SinkRecord, SourceReco
 from connect_py.api.config import invalid
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.json_rows import NULL, appendix, is_unescaped, label, quoted
+from connect_py.data.json_rows import NULL, NeedsRecord, appendix, is_unescaped, label, quoted
 from connect_py.data.schema import TIMESTAMP, SchemaCache
 from connect_py.data.times import millis_to_timestamp
 from connect_py.errors import ConfigError, DataError
@@ -47,7 +47,7 @@ class _Insertion(NamedTuple):
 
 def _text(insertion: _Insertion, value: Any) -> bytes:
     if value is None and not insertion.field.schema.optional:
-        raise DataError(f"There is no value for the required field {insertion.field.name}")
+        raise NeedsRecord(f"There is no value for the required field {insertion.field.name}")
     return NULL if value is None else b"%d" % value if isinstance(value, int) else quoted(value)
 
 
@@ -118,7 +118,7 @@ class InsertField(OneSide):
         return all(is_unescaped(insertion.field.name) and not insertion.is_offset for insertion in self._insertions)
 
     def row_change(self, route: Route) -> RowChange:
-        """Return what adds the fields to rows, whose time is never known. Raises DataError and ValueError where only `apply` can tell."""
+        """Return what adds the fields to rows, whose time is never known. Raises DataError and NeedsRecord where only `apply` can tell."""
         schema = self.schema_in(route)
         if schema is None:
             return lambda key, value: (route, key, value)

@@ -123,7 +123,7 @@ class ByLogicalTableRouter(DebeziumTransform):
         return replace(record, topic=topic, key_schema=key_schema, key=key, value_schema=value.schema, value=value)
 
     def row_change(self, route: Route) -> RowChange:
-        """Return what gives rows their topic, schemas and key. Raises DataError and ValueError where only `apply` can tell."""
+        """Return what gives rows their topic, schemas and key. Raises DataError and NeedsRecord where only `apply` can tell."""
         found = self._found(route.topic)
         if found is None:
             return lambda key, value: (route, key, value)

@@ -105,7 +105,7 @@ class ReplaceField(OneSide):
         return self.changed(record, schema, Struct(schema, [values[i] for i in kept]))
 
     def row_change(self, route: Route) -> RowChange:
-        """Return what leaves these fields in rows. Raises DataError and ValueError for what it cannot know of all of them."""
+        """Return what leaves these fields in rows. Raises DataError and NeedsRecord for what it cannot know of all of them."""
         schema = self.schema_in(route)
         if schema is None:
             return lambda key, value: (route, key, value)

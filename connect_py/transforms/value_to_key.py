@@ -11,7 +11,7 @@ from connect_py.api.config import REQUIRED
 from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
-from connect_py.data.json_rows import NULL, fields_reader, object_of
+from connect_py.data.json_rows import NULL, NeedsRecord, fields_reader, object_of
 from connect_py.data.schema import DECIMAL, SchemaCache, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import (
@@ -69,16 +69,16 @@ class ValueToKey(Plugin):
         return replace(record, key_schema=schema, key=Struct(schema, [values[i] for i in taken]))
 
     def row_change(self, route: Route) -> RowChange:
-        """Return what gives rows the key. Raises DataError and ValueError for what it cannot know of all of them."""
+        """Return what gives rows the key. Raises DataError and NeedsRecord for what it cannot know of all of them."""
         source = require_struct_schema(route.value_schema, _PURPOSE)
         schema, taken = self._plans(source)
         if any(field.schema.name == DECIMAL for field in schema.fields):
-            raise ValueError("The converter of keys may write decimals otherwise")
+            raise NeedsRecord("The converter of keys may write decimals otherwise")
         to, read, template = replace(route, key_schema=schema), fields_reader(source, taken), object_of(self._fields)
 
         def change(_key: bytes | None, value: bytes | None) -> EncodedRow:
             if value is None or value == NULL:
-                raise ValueError("There is no value")
+                raise NeedsRecord("There is no value")
             return to, template % read(value), value
 
         return change

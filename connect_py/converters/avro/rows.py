@@ -24,24 +24,25 @@ from connect_py.converters.avro.write import HOLDS, branch_of
 from connect_py.data import Schema, Type
 from connect_py.data.avro_names import scrub_name
 from connect_py.data.json_events import Event, event_reader
+from connect_py.data.json_rows import NeedsRecord
 from connect_py.data.schema import STRING
 from connect_py.rowcode import Code
 
-#: JSON text of a row to its Avro bytes; raises ValueError for a row that `write.encoder` must write, or refuse.
+#: JSON text of a row to its Avro bytes; raises NeedsRecord for a row that `write.encoder` must write, or refuse.
 RowWriter = Callable[[bytes], bytes]
 
 _UNUSUAL = (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error)
 
 
 def row_writer(schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowWriter:
-    """Return the function that writes rows of a schema. Raises DataError and ValueError where `write.encoder` must do it."""
+    """Return the function that writes rows of a schema. Raises DataError and NeedsRecord where `write.encoder` must do it."""
     if schema.type is Type.BYTES or avro.type == "union" or options.ignore_default_for_nullables:
-        raise ValueError("Not a plain row")
+        raise NeedsRecord("Not a plain row")
     code = Code(f"Avro rows of {schema.name}")
     code.bind_all(_NAMES)
     try:
         read = event_reader(schema)
-    except ValueError:
+    except NeedsRecord:
         return _whole(code, schema, avro, options)
     return _in_parts(read, code, schema, avro, options)
 
@@ -56,7 +57,7 @@ def _whole(code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -
         try:
             return write(orjson.loads(row))
         except _UNUSUAL as error:
-            raise ValueError("Not a plain row") from error
+            raise NeedsRecord("Not a plain row") from error
 
     return write_row
 
@@ -82,7 +83,7 @@ def _in_parts(read: Callable[[bytes], Event], code: Code, schema: Schema, avro: 
             old = write_before(None if before is None else orjson.loads(before))
             new = write_after(None if after is None else orjson.loads(after))
         except _UNUSUAL as error:
-            raise ValueError("Not a plain event") from error
+            raise NeedsRecord("Not a plain event") from error
         return b"".join((old, new, written))
 
     return write_event
@@ -106,7 +107,7 @@ _NAMES = {
 def _fields_of(schema: Schema, avro: AvroSchema, options: AvroOptions) -> list[tuple[Schema, AvroSchema]]:
     names = [scrub_name(field.name) if options.scrub else field.name for field in schema.fields]
     if is_union(schema) or [field.name for field in avro.fields] != names:
-        raise ValueError("Not the schema's own record")
+        raise NeedsRecord("Not the schema's own record")
     return [(field.schema, place.schema) for field, place in zip(schema.fields, avro.fields, strict=True)]
 
 
@@ -126,11 +127,11 @@ def _define(
 def _nullable(code: Code, schema: Schema | None, avro: AvroSchema | None, options: AvroOptions) -> str:
     """Return the expression of the bytes of `v`, which may be None. A null that has a default has become that."""
     if schema is None or avro is None:
-        raise ValueError("Not a value with a schema")
+        raise NeedsRecord("Not a value with a schema")
     if avro.type != "union":
         return _value(code, schema, avro, options)
     if is_union(schema):
-        raise ValueError("A union of several types")
+        raise NeedsRecord("A union of several types")
     index, branch = branch_of(schema, avro, options)
     value = f"{long_bytes(index)!r} + {_value(code, schema, branch, options)}"
     null = next((at for at, member in enumerate(avro.branches) if member.type == "null"), None)
@@ -140,7 +141,7 @@ def _nullable(code: Code, schema: Schema | None, avro: AvroSchema | None, option
 def _value(code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -> str:
     """Return the expression of the bytes of `v`, which is not None."""
     if avro.type not in HOLDS[schema.type]:
-        raise ValueError("Not a value of its own type")
+        raise NeedsRecord("Not a value of its own type")
     match schema.type:
         case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64:
             return "(SMALL[v + 64] if -64 <= v < 8192 else long_bytes(v))"
@@ -159,4 +160,4 @@ def _value(code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -
             return f"block_bytes([text_bytes(k) + {item} for k, v in v.items()])"
         case Type.STRUCT:
             return f"{_define(code, 'write_object', schema, _fields_of(schema, avro, options), options)}(v)"
-    raise ValueError("Not a value of its own type")
+    raise NeedsRecord("Not a value of its own type")

@@ -15,7 +15,7 @@ from connect_py.converters.registry.client import Registry, RegistrySchema
 from connect_py.converters.registry.config import KEYS, WriteSettings, write_settings
 from connect_py.converters.registry.wire import HEADER_SIZE, frame, schema_id_of
 from connect_py.data import Schema
-from connect_py.data.json_rows import NULL
+from connect_py.data.json_rows import NULL, NeedsRecord
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
 
@@ -163,7 +163,7 @@ class RegistryConverter:
                 if row != NULL:
                     return before + data_of(row)
                 if not schema.optional:
-                    raise ValueError("A null without a place")
+                    raise NeedsRecord("A null without a place")
                 return None
 
             found = written.rows_by_topic[topic] = write_row

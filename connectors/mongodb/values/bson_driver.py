@@ -126,7 +126,7 @@ class _Style:
             except KeyError:
                 raise TypeError(f"{type(value).__name__} is not written here") from None
 
-        # a long is an integer to orjson unless it is told otherwise, which is what the relaxed form wants
+        # a long is an integer to orjson unless it passes subclasses through, as the forms that show longs apart need
         own_longs = texts.int64(7) != "7"
         self.options = (orjson.OPT_INDENT_2 if indented else 0) | (orjson.OPT_PASSTHROUGH_SUBCLASS if own_longs else 0)
         self.value_text = value_text
@@ -200,7 +200,7 @@ def driver_texts(form: Form, texts: ScalarTexts, comma: str) -> DriverTexts:
     def written(data: bytes, style: _Style, own_doubles: bool, absent: str | None) -> bytes:
         tree = decode(data, style.with_doubles if own_doubles else style.codec)
         if absent in tree:
-            raise ValueError(f"{absent} is there twice")
+            raise TypeError(f"{absent} is there twice")
         if len(data) > _SURELY_SHALLOW and data.count(3) + data.count(4) > _FEWEST_LEVELS:
             dumps(_wrapped(tree), style.value_text, style.options)
         return dumps(tree, style.value_text, style.options)

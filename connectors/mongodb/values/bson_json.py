@@ -105,10 +105,14 @@ class BsonJson:
         return escaped(text)
 
 
-def bson_json(form: Form, comma: str = ",") -> BsonJson:
-    """Return the writer for a form. Costly: make one for a connector, not one for a document."""
+def bson_json(form: Form, comma: str = ",", *, elements_depth: int = ELEMENTS_DEPTH) -> BsonJson:
+    """Return the writer for a form. Costly: make one for a connector, not one for a document.
+
+    Args:
+        elements_depth: how deep arrays are at most whose documents are written by shapes.
+    """
     texts = scalar_texts(form, comma)
-    document, value = _walkers(form, texts, comma)
+    document, value = _walkers(form, texts, comma, elements_depth)
     driver = driver_texts(form, texts, comma)
     array_text = while_it_pays(driver.array)
 
@@ -126,7 +130,7 @@ def bson_json(form: Form, comma: str = ",") -> BsonJson:
     return BsonJson(form, comma, document, value, Shapes(shape), while_it_pays(driver.document))
 
 
-def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueWriter]:
+def _walkers(form: Form, texts: ScalarTexts, comma: str, elements_depth: int) -> tuple[Walker, ValueWriter]:
     """Return the functions of one form: closures, since locals and cells are the fastest names Python has."""
     names: dict[bytes, tuple[int, str]] = {}
     int32_text, int64_text, double, date, binary, regex = texts
@@ -216,7 +220,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
                 at += 8
             elif kind == 3:
                 size = _INT32(data, at)[0]
-                element = data[at : at + size] if depth < ELEMENTS_DEPTH and 0 < size <= stop - at else b""
+                element = data[at : at + size] if depth < elements_depth and 0 < size <= stop - at else b""
                 found = elements_alike.text(element) if element else None
                 if found is None:
                     found = document(data, at, stop, depth + 1)

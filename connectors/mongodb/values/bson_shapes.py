@@ -307,6 +307,9 @@ class Shapes:
         self._misses = 0
         self._patience = FIRST_PATIENCE
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def text(self, data: bytes) -> str | None:
         """Return the text of a document; None where no shape matches it."""
         for shape in self._known:

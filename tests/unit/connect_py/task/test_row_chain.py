@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -15,15 +14,15 @@ import pytest
 from connect_py.api import EncodedBatch, JsonEncoding, Route, SourceRecord
 from connect_py.api.record import EncodedRow, KeyText
 from connect_py.converters.json_converter import JsonConverter
-from connect_py.converters.registry.client import Registry
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.schema import BOOLEAN, DECIMAL, FLOAT64, INT32, INT64, STRING, array, struct
-from connect_py.errors import FatalTaskError, RetriableError
+from connect_py.errors import FatalTaskError
 from connect_py.plugins.registry import Plugins, discover
 from connect_py.task.chain import Chain
 from connect_py.task.failed_records import SourceErrorReporter, Tolerance
 from connectors.engine.envelope import envelope_schema, key_schema, row_schema
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA
+from tests.fix_registry import SchemaRegistry
 from tests.seeds import seeds, size
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -62,10 +61,17 @@ def chain(config: dict[str, str], *more: str) -> Chain:
     )
 
 
-@pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives schemas ids by their text, without a server."""
-    monkeypatch.setattr(Registry, "id_of", lambda self, subject, schema, settings: zlib.crc32(f"{subject} {schema.text}".encode()) >> 1)
+@pytest.fixture(scope="module")
+def registry() -> Iterator[SchemaRegistry]:
+    running = SchemaRegistry()
+    yield running
+    running.stop()
+
+
+def avro_rows(registry: SchemaRegistry) -> dict[str, str]:
+    """The properties of keys and values in Avro."""
+    sides = ("key.converter", "value.converter")
+    return dict.fromkeys(sides, AVRO) | {f"{side}.schema.registry.url": registry.url for side in sides}
 
 
 # -- random events -----------------------------------------------------------------------------------------------------------------
@@ -248,7 +254,7 @@ PREDICATES = {
 }
 
 
-def random_config(chance: random.Random) -> dict[str, str]:
+def random_config(chance: random.Random, registry: SchemaRegistry) -> dict[str, str]:
     names = [name for name in STEPS if chance.random() < 0.5] or ["unwrap"]
     if chance.random() < 0.2:
         chance.shuffle(names)
@@ -257,16 +263,16 @@ def random_config(chance: random.Random) -> dict[str, str]:
         config |= {f"transforms.{name}.{key}": value for key, value in chance.choice(STEPS[name]).items()}
     for side in ("key", "value"):
         config[f"{side}.converter"] = chance.choice([JSON, JSON, AVRO])
-        config[f"{side}.converter.schema.registry.url"] = "http://registry"
+        config[f"{side}.converter.schema.registry.url"] = registry.url
         config[f"{side}.converter.schemas.enable"] = chance.choice(["true", "false"])
         config[f"{side}.converter.decimal.format"] = chance.choice(["BASE64", "NUMERIC"])
     return config
 
 
 @pytest.mark.parametrize("seed", seeds(size("CONNECT_PY_ROW_CHAINS", 150, 3000)))
-def test_rows_become_what_records_become(seed: int) -> None:
+def test_rows_become_what_records_become(seed: int, registry: SchemaRegistry) -> None:
     chance = random.Random(seed)
-    config = random_config(chance)
+    config = random_config(chance, registry)
     rows_chain, records_chain = chain(config), chain(config, "keeps")
     tables = [Table(chance, topic) for topic in ("shop.a1", "shop.b2", "shop.b3")]
     heartbeat = struct([("ts_ms", INT64)], name="Heartbeat")
@@ -348,18 +354,11 @@ def test_a_batch_without_steps_is_what_it_was() -> None:
     assert changed.rows is rows
 
 
-AVRO_ROWS = {
-    f"{side}.converter{name}": value for side in ("key", "value") for name, value in (("", AVRO), (".schema.registry.url", "http://r"))
-}
-
-
 @pytest.mark.parametrize("transforms", ["", "unwrap"])
-def test_avro_needs_no_record(transforms: str) -> None:
-    config = {**UNWRAP, **AVRO_ROWS, "transforms": transforms}
-    made, other = (
-        chain(config),
-        chain({**config, "transforms": ",".join(filter(None, [transforms, "keeps"])), "transforms.keeps.type": KEEPS}),
-    )
+def test_avro_needs_no_record(transforms: str, registry: SchemaRegistry) -> None:
+    config = {**UNWRAP, **avro_rows(registry), "transforms": transforms}
+    sees_records = {"transforms": ",".join(filter(None, [transforms, "keeps"])), "transforms.keeps.type": KEEPS}
+    made, other = chain(config), chain({**config, **sees_records})
     rows = [event(None, [1, 'new "one"']), event([1, 'new "one"'], [1, None])]
     short = rows_of(made, EncodedBatch(encoded(rows, made.encoding), {}, {}))
     assert short is not None
@@ -367,31 +366,24 @@ def test_avro_needs_no_record(transforms: str) -> None:
     assert len({row[3] for row in short}) == 2
 
 
-def test_a_registry_that_is_away_is_asked_again_with_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, ids = chain(AVRO_ROWS), Registry.id_of
-
-    def away(*_: Any) -> int:
-        raise RetriableError("away")
-
+def test_a_registry_that_is_away_is_asked_again_with_the_next_batch(schema_registry: SchemaRegistry) -> None:
+    made = chain({**avro_rows(schema_registry), "key.converter.max.retries": "0", "value.converter.max.retries": "0"})
     batch = EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})
-    monkeypatch.setattr(Registry, "id_of", away)
+    schema_registry.failures.append(503)
     assert made.encoded(batch) is None
-    monkeypatch.setattr(Registry, "id_of", ids)
     assert made.encoded(batch) is not None
 
 
-def test_rows_of_routes_that_come_and_go_are_asked_of_the_registry_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_routes_that_come_and_go_are_asked_of_the_registry_once(schema_registry: SchemaRegistry) -> None:
     """An update of a key has routes of its own, each time."""
-    asked: list[str] = []
-    monkeypatch.setattr(Registry, "id_of", lambda self, subject, schema, settings: asked.append(subject) or 1)
-    made = chain(AVRO_ROWS)
+    made = chain(avro_rows(schema_registry))
     ((_, key, value),) = encoded([event(None, [1, "new"])], made.encoding)
     for _ in range(3):
         batch = EncodedBatch([(replace(EVENT, headers=(("__debezium.oldkey", KeyText('{"id":2}')),)), key, value)], {}, {})
         assert made.encoded(batch) is not None
-    assert sorted(asked) == ["shop.a1-key", "shop.a1-value"]
+    assert sum("POST" in request for request in schema_registry.requests) == 2, schema_registry.requests
 
 
-def test_nulls_that_stay_nulls_in_avro_need_records() -> None:
-    made = chain({**AVRO_ROWS, "value.converter.ignore.default.for.nullables": "true"})
+def test_nulls_that_stay_nulls_in_avro_need_records(registry: SchemaRegistry) -> None:
+    made = chain({**avro_rows(registry), "value.converter.ignore.default.for.nullables": "true"})
     assert made.encoded(EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})) is None

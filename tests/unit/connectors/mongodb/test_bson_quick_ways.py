@@ -16,7 +16,6 @@ from bson import Binary, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Reg
 from bson.codec_options import CodecOptions
 
 from connect_py.data.java_text import escaped
-from connectors.mongodb.values import bson_json as bson_json_module
 from connectors.mongodb.values.bson_driver import DriverTexts, driver_texts, while_it_pays
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError, double_text, scalar_texts
 from connectors.mongodb.values.bson_json import MAX_DEPTH, BsonJson, bson_json
@@ -43,16 +42,8 @@ def result(writer: BsonJson, data: bytes) -> str:
 
 def slow_way(writer: BsonJson) -> BsonJson:
     """The same writer with no quick way, not even for documents in arrays."""
-
-    def walk(data: bytes, start: int, limit: int, depth: int) -> str:
-        usual = bson_json_module.ELEMENTS_DEPTH
-        bson_json_module.ELEMENTS_DEPTH = -1
-        try:
-            return writer.walk(data, start, limit, depth)
-        finally:
-            bson_json_module.ELEMENTS_DEPTH = usual
-
-    return BsonJson(writer.form, writer.comma, walk, writer.write_value, Shapes(lambda _: None), lambda _: None)
+    slow = bson_json(writer.form, writer.comma, elements_depth=-1)
+    return BsonJson(writer.form, writer.comma, slow.walk, slow.write_value, Shapes(lambda _: None), lambda _: None)
 
 
 def driver(form: Form, comma: str) -> DriverTexts:
@@ -182,7 +173,7 @@ def test_documents_of_ever_new_shapes_leave_nothing_behind() -> None:
     for number in range(3000):
         data = bson.encode({f"f{number}": number, f"g{rng.randrange(10**9)}": [{f"h{number}": "x"}], "t": "x" * (number % 7)})
         assert writer.document(data) == authority.document(data)
-    assert len(writer.shapes._known) <= MAX_SHAPES
+    assert len(writer.shapes) <= MAX_SHAPES
 
 
 def test_documents_that_the_driver_never_takes_are_seldom_given_to_it() -> None:
