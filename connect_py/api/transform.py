@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar
 
 from connect_py.api.config import ConfigDef
 from connect_py.api.record import EncodedRow, Route, SinkRecord, SourceRecord
@@ -51,7 +51,6 @@ class Transform(Protocol):
 RowChange = Callable[[bytes | None, bytes | None], EncodedRow | None]
 
 
-@runtime_checkable
 class RowTransform(Protocol):
     """What a `Transform` may offer in addition: to change rows as a connector serialised them, with no object a field.
 
@@ -94,7 +93,6 @@ class Predicate(Protocol):
         """Free what `configure` took."""
 
 
-@runtime_checkable
 class RoutePredicate(Protocol):
     """What a `Predicate` may state in addition: that it asks for a record's topic, its headers' names and whether there is a value only.
 

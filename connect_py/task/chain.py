@@ -32,7 +32,7 @@ from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.plugins.registry import PluginEntry, Plugins
 from connect_py.task.failed_records import SinkErrorReporter, SourceErrorReporter, Tolerance
 from connect_py.task.producing import Produced
-from connect_py.task.row_chain import RowChain, Step
+from connect_py.task.row_chain import RowChain, Step, is_of_one_class
 
 #: What decoded rows are read from: no schemas around them (routes have these), decimals exact, nulls as they are: whether a default
 #: takes a null's place is for each transform and converter to decide, as it is with Connect's `Struct.get` and `getWithoutDefault`.
@@ -247,8 +247,8 @@ def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def _handles_rows(made: Any) -> bool:
-    """Return whether a converter is a `RowConverter`, by its own class: one that derives from it may write something else."""
-    return "row_writer" in vars(type(made)) and made.handles_rows
+    """Return whether a converter is a `RowConverter`, and its configuration lets it be one."""
+    return is_of_one_class(type(made), "row_writer", "from_connect_data") and bool(made.handles_rows)
 
 
 def apply_step(step: Step, record: Record) -> Record | None:

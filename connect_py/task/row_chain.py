@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from connect_py.api import Header, JsonEncoding, Route, SourceRecord
 from connect_py.api.record import EncodedRow
-from connect_py.api.transform import RoutePredicate, RowChange, RowTransform
+from connect_py.api.transform import RowChange
 from connect_py.converters.base import RowConverter
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.data.json_rows import NULL
@@ -33,8 +33,17 @@ class Step(NamedTuple):
     @property
     def handles_rows(self) -> bool:
         """Whether rows can go through it as they are, if routes allow it."""
-        predicate = self.predicate is None or (isinstance(self.predicate, RoutePredicate) and self.predicate.asks_for_route_only)
-        return predicate and isinstance(self.transform, RowTransform) and self.transform.handles_rows
+        if self.predicate is not None:
+            kind = type(self.predicate)
+            if not (is_of_one_class(kind, "asks_for_route_only", "test") and self.predicate.asks_for_route_only):
+                return False
+        return is_of_one_class(type(self.transform), "row_change", "apply") and bool(self.transform.handles_rows)
+
+
+def is_of_one_class(kind: type, short: str, long: str) -> bool:
+    """Return whether a class has a short way that belongs to its long one: a class that derives from it may change the latter alone."""
+    short_at, long_at = (next((at for at, base in enumerate(kind.__mro__) if name in vars(base)), None) for name in (short, long))
+    return short_at is not None and long_at is not None and short_at <= long_at
 
 
 class _Changes(dict[Route, RowChange]):

@@ -135,6 +135,9 @@ class ByLogicalTableRouter(DebeziumTransform):
                 mark = appendix([label(self._field_name) + quoted(table)], is_first=not key_schema.fields)
             key_schema = self._cached(self._keys, topic, self._key_schema)(require_struct_schema(key_schema, _PURPOSE))
         if is_envelope(value_schema):
+            for field in value_schema.fields:
+                if field.name in ("before", "after"):
+                    require_struct_schema(field.schema, _PURPOSE)
             value_schema = self._cached(self._envelopes, topic, self._envelope_schema)(value_schema)
         to = replace(route, topic=topic, key_schema=key_schema, value_schema=value_schema)
         if not mark:

@@ -20,6 +20,7 @@ from connect_py.errors import FatalTaskError
 from connect_py.plugins.registry import Plugins, discover
 from connect_py.task.chain import Chain
 from connect_py.task.failed_records import SourceErrorReporter, Tolerance
+from connect_py.transforms.routers import RegexRouter
 from connectors.engine.envelope import envelope_schema, key_schema, row_schema
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA
 from tests.fix_registry import SchemaRegistry
@@ -343,6 +344,35 @@ def test_another_converter_or_predicate_needs_records() -> None:
     assert chain({"key.converter": text}).encoded(batch) is None
     assert chain({"value.converter": JSON, "value.converter.replace.null.with.default": "false"}).encoded(batch) is None
     assert chain({**UNWRAP, "transforms": "unwrap"}, "keeps").encoded(batch) is None
+
+
+class Renamed(RegexRouter):
+    """A transform that derives from one with a short way, and does something else."""
+
+    java_name = "x.Renamed"
+
+    def apply(self, record: Any) -> Any:
+        return replace(super().apply(record), topic="renamed")
+
+
+def test_a_class_that_changes_what_a_transform_does_with_records_has_no_short_way() -> None:
+    plugins = Plugins({**discover(), "x.Renamed": Renamed})
+    config = {"transforms": "r", "transforms.r.type": "x.Renamed", "transforms.r.regex": "a", "transforms.r.replacement": "b"}
+    errors = SourceErrorReporter("c", 0, config)
+    worker = {"key.converter": JSON, "value.converter": JSON}
+    made = Chain(plugins, worker, config, Tolerance(config, lambda seconds: False, errors), errors)
+    batch = EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})
+    assert made.encoded(batch) is None
+    assert [row[0] for row in records_of(made, batch)] == ["renamed"]
+
+
+def test_events_whose_rows_are_texts_need_records() -> None:
+    """MongoDB's: the router refuses them."""
+    text = STRING.as_optional()
+    schema = struct([("before", text), ("after", text), ("source", SOURCE_SCHEMA), ("op", STRING)], name="t.Envelope")
+    config = {"transforms": "route", **{f"transforms.route.{key}": value for key, value in STEPS["route"][1].items()}}
+    row = (Route("shop.a1", None, schema), None, b'{"before":null,"after":"{}","source":{},"op":"c"}')
+    assert chain(config).encoded(EncodedBatch([row], {}, {})) is None
 
 
 def test_a_batch_without_steps_is_what_it_was() -> None:
