@@ -18,7 +18,7 @@ _NO_BEFORE = b'{"before":null,"after":'
 _BEFORE = b'{"before":'
 _AFTER = b',"after":'
 _FIELDS = ("before", "after", "source")
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}]', re.DOTALL)
 
 
 class Event(NamedTuple):

@@ -11,14 +11,12 @@ from connect_py.data import Field, Schema, Type
 NULL = b"null"
 
 #: Bytes of a text, number, boolean or null, as a pattern.
-PLAIN_VALUE = rb'(?:"[^"\\]*(?:\\.[^"\\]*)*"|[^,{}\[\]"]+)'
+PLAIN_VALUE = rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^,{}\[\]"]++)'
+_UNESCAPED = re.compile(r"[ !#-\[\]-~]*")
 
 
 class NeedsRecord(ValueError):
     """What becomes of a row, or of all rows of a route, can only be told, or refused, with the record that it stands for."""
-
-
-_UNESCAPED = re.compile(r"[ !#-\[\]-~]*")
 
 
 def is_plain(schema: Schema) -> bool:
@@ -45,7 +43,7 @@ def quoted(text: str) -> bytes:
 
 def field_pattern(field: Field, *, wanted: bool) -> bytes:
     """Return a pattern of a plain field, its value in a group if it is wanted. Raises NeedsRecord for a name that needs an escape."""
-    return b"%b(%b)" % (re.escape(label(field.name)), PLAIN_VALUE) if wanted else b"%b%b" % (re.escape(label(field.name)), PLAIN_VALUE)
+    return re.escape(label(field.name)) + (b"(%b)" % PLAIN_VALUE if wanted else PLAIN_VALUE)
 
 
 def fields_reader(schema: Schema, wanted: Sequence[int]) -> Callable[[bytes], tuple[bytes, ...]]:

@@ -270,7 +270,7 @@ def random_config(chance: random.Random, registry: SchemaRegistry) -> dict[str, 
     return config
 
 
-@pytest.mark.parametrize("seed", seeds(size("CONNECT_PY_ROW_CHAINS", 150, 3000)))
+@pytest.mark.parametrize("seed", seeds(size("CONNECT_PY_ROW_CHAINS", 60, 1000)))
 def test_rows_become_what_records_become(seed: int, registry: SchemaRegistry) -> None:
     chance = random.Random(seed)
     config = random_config(chance, registry)
