@@ -54,8 +54,8 @@ RowChange = Callable[[bytes | None, bytes | None], EncodedRow | None]
 class RowTransform(Protocol):
     """What a `Transform` may offer in addition: to change rows as a connector serialised them, with no object a field.
 
-    Rows go this way where every transform of a chain handles them and both converters are plain `JsonConverter`s. What comes out must
-    be what `apply` and the converter would have written, byte by byte.
+    Rows go this way where every transform of a chain handles them, and both converters do. What comes out must be what `apply` and the
+    converter would have written, byte by byte.
     """
 
     @property

@@ -24,6 +24,10 @@ CONVERTER_TYPE = ConfigKey(
 )
 
 
+#: A row of JSON to what a converter makes of it, None for a null. Raises NeedsRecord for what only `from_connect_data` can judge.
+RowWriter = Callable[[bytes], bytes | None]
+
+
 class RowConverter(Protocol):
     """What a converter may offer in addition: to write rows as a connector serialised them (`connect_py.data.json_rows`).
 
@@ -38,7 +42,7 @@ class RowConverter(Protocol):
     @property
     def numeric_decimals(self) -> bool: ...
 
-    def row_writer(self, topic: str, schema: Schema) -> Callable[[bytes], bytes | None]:
+    def row_writer(self, topic: str, schema: Schema) -> RowWriter:
         """Return the function of a topic's rows; a row that is a null with a schema is the text ``null``.
 
         Both raise DataError or ValueError where only `from_connect_data` can tell, or fail, and RetriableError where a registry does not

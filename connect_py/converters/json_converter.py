@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width, one_of_ignoring_case
-from connect_py.converters.base import CONVERTER_TYPE, HeadersLikeData
+from connect_py.converters.base import CONVERTER_TYPE, HeadersLikeData, RowWriter
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
 from connect_py.converters.json_struct import rows_writer
@@ -138,7 +138,7 @@ class JsonConverter(HeadersLikeData):
         payload = write(value).encode()
         return b"".join((envelope, payload, b"}")) if self.schemas_enabled else payload
 
-    def row_writer(self, topic: str, schema: Schema) -> Callable[[bytes], bytes | None]:
+    def row_writer(self, topic: str, schema: Schema) -> RowWriter:
         """Return the function that writes rows of JSON as `from_connect_data` does; see `RowConverter`."""
         if not self.schemas_enabled:
             return lambda row: row

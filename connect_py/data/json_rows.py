@@ -24,11 +24,6 @@ def is_plain(schema: Schema) -> bool:
     return schema.type not in (Type.STRUCT, Type.MAP, Type.ARRAY)
 
 
-def is_unescaped(text: str) -> bool:
-    """Return whether a text needs no escape between JSON's quotes."""
-    return _UNESCAPED.fullmatch(text) is not None
-
-
 def label(name: str) -> bytes:
     """Return what stands before a field's value. Raises NeedsRecord for a name that needs an escape."""
     return b"%b:" % quoted(name)
@@ -36,7 +31,7 @@ def label(name: str) -> bytes:
 
 def quoted(text: str) -> bytes:
     """Return a text of JSON. Raises NeedsRecord for one that needs an escape."""
-    if not is_unescaped(text):
+    if not _UNESCAPED.fullmatch(text):
         raise NeedsRecord(f"{text!r} needs an escape")
     return b'"%b"' % text.encode()
 

@@ -32,14 +32,11 @@ from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.plugins.registry import PluginEntry, Plugins
 from connect_py.task.failed_records import SinkErrorReporter, SourceErrorReporter, Tolerance
 from connect_py.task.producing import Produced
-from connect_py.task.row_chain import RowChain, Step, is_of_one_class
+from connect_py.task.row_chain import MAX_ROUTES, RowChain, Step, is_of_one_class
 
 #: What decoded rows are read from: no schemas around them (routes have these), decimals exact, nulls as they are: whether a default
 #: takes a null's place is for each transform and converter to decide, as it is with Connect's `Struct.get` and `getWithoutDefault`.
 _DECODED = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)
-
-#: Routes remembered at a time; there is one a table and schema version, so more than this are leftovers.
-_MAX_ROUTES = 2000
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -90,7 +87,7 @@ class Chain:
         try:
             return self._headers[route]
         except KeyError:
-            if len(self._headers) >= _MAX_ROUTES:
+            if len(self._headers) >= MAX_ROUTES:
                 self._headers.clear()
             if type(self._header) is SimpleHeaderConverter:
                 headers: Headers = [(name, text.encode()) for name, text in route.headers]  # what it makes of strings and structs
@@ -169,7 +166,7 @@ class Chain:
             read = payload_reader(schema, None) if exact else row_reader(schema)  # a decimal in base64 needs no more than a double
             return lambda data: None if data is None else read(parse_json(data, exact=exact))
 
-        if len(self._readers) >= _MAX_ROUTES:
+        if len(self._readers) >= MAX_ROUTES:
             self._readers.clear()
         encoding = self.encoding
         self._readers[route] = (

@@ -14,12 +14,12 @@ from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RowChange
 from connect_py.converters.base import RowConverter
 from connect_py.converters.json_converter import JsonConverter
-from connect_py.data.json_rows import NULL
+from connect_py.data.json_rows import NULL, NeedsRecord
 from connect_py.data.schema import STRING
 from connect_py.errors import ConnectError, DataError
 
-#: Routes remembered at a time at each step. There is one a table and schema version, and one an update of a key.
-_MAX_ROUTES = 2000
+#: Routes remembered at a time. There is one a table and schema version, and one an update of a key; more than this are leftovers.
+MAX_ROUTES = 2000
 
 
 class Step(NamedTuple):
@@ -54,7 +54,7 @@ class _Changes(dict[Route, RowChange]):
         self._plan = plan
 
     def __missing__(self, route: Route) -> RowChange:
-        if len(self) >= _MAX_ROUTES:
+        if len(self) >= MAX_ROUTES:
             self.clear()
         try:
             change = self._plan(route)
@@ -66,7 +66,7 @@ class _Changes(dict[Route, RowChange]):
 
 def _refusing(error: Exception) -> RowChange:
     def refuse(key: bytes | None, value: bytes | None) -> EncodedRow | None:
-        raise ValueError from error
+        raise NeedsRecord from error
 
     return refuse
 

@@ -12,7 +12,7 @@ from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.json_events import event_reader, rest_reader
-from connect_py.data.json_rows import NULL, adder, is_unescaped, label
+from connect_py.data.json_rows import NULL, adder, label
 from connect_py.data.schema import OPTIONAL_STRING, STRING, SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct, with_value
@@ -258,7 +258,7 @@ class ExtractNewRecordState(Plugin):
         Of the envelope's plain fields one has a default, a source's `snapshot`: rows that stay JSON show it in a null's place, where
         `apply` adds the null.
         """
-        plain = all(item.struct in _PLAIN_BLOCKS and item.field != "snapshot" and is_unescaped(item.name) for item in self._fields)
+        plain = all(item.struct in _PLAIN_BLOCKS and item.field != "snapshot" for item in self._fields)
         return plain and not (self._headers or self._route or self._drop_header)
 
     def row_change(self, route: Route) -> RowChange:
@@ -267,9 +267,8 @@ class ExtractNewRecordState(Plugin):
         if not is_envelope(envelope):
             return lambda key, value: (route, key, value) if value is not None or keeps_tombstones else None
         read = event_reader(envelope)
-        of_live, of_dead = self._row_maker(route, self._live, b'"false"'), self._row_maker(route, self._dead, b'"true"')
-        if not self._rewrites:
-            of_dead = self._left_of_deletes(replace(route, value_schema=envelope.fields[1].schema))
+        of_live = self._row_maker(route, self._live, b'"false"')
+        of_dead = self._row_maker(route, self._dead, b'"true"') if self._rewrites else self._left_of_deletes(route)
 
         def change(key: bytes | None, value: bytes | None) -> EncodedRow | None:
             if value is None:
@@ -282,8 +281,11 @@ class ExtractNewRecordState(Plugin):
         return change
 
     def _left_of_deletes(self, route: Route) -> _RowMaker:
+        if self._mode == "drop":
+            return lambda key, row, rest: None
+        to = replace(route, value_schema=route.value_schema.fields[1].schema)
         left = None if self._mode == "delete-to-tombstone" else NULL
-        return lambda key, row, rest: None if self._mode == "drop" else (route, key, left)
+        return lambda key, row, rest: (to, key, left)
 
     def _row_maker(self, route: Route, plans: SchemaCache[_Plan], deleted: bytes) -> _RowMaker:
         plan = plans(route.value_schema)

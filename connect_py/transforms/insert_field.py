@@ -9,7 +9,7 @@ from connect_py.api import ConfigType, Importance, Route, SinkRecord, SourceReco
 from connect_py.api.config import invalid
 from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.json_rows import NULL, NeedsRecord, appendix, is_unescaped, label, quoted
+from connect_py.data.json_rows import NULL, NeedsRecord, appendix, label, quoted
 from connect_py.data.schema import TIMESTAMP, SchemaCache
 from connect_py.data.times import millis_to_timestamp
 from connect_py.errors import ConfigError, DataError
@@ -42,7 +42,6 @@ class _Insertion(NamedTuple):
     field: Field
     value: Callable[[AnyRecord], Any]
     is_timestamp: bool
-    is_offset: bool
 
 
 def _text(insertion: _Insertion, value: Any) -> bytes:
@@ -55,6 +54,7 @@ class InsertField(OneSide):
     """Adds fields to a struct or map; a null passes. A partition, offset or timestamp that the record does not have yet is left out."""
 
     PURPOSE = "field insertion"
+    handles_rows = True
     KEYS = (
         key("topic.field", ConfigType.STRING, None, Importance.MEDIUM, f"Field name for Kafka topic. {_SUFFIX}"),
         key("partition.field", ConfigType.STRING, None, Importance.MEDIUM, f"Field name for Kafka partition. {_SUFFIX}"),
@@ -81,7 +81,7 @@ class InsertField(OneSide):
             "static.field": lambda _: self._static,
         }
         self._insertions = [
-            _Insertion(_parse(config[name], schema), sources[name], name == "timestamp.field", name == "offset.field")
+            _Insertion(_parse(config[name], schema), sources[name], name == "timestamp.field")
             for name, schema in _SCHEMAS.items()
             if config[name] is not None
         ]
@@ -111,11 +111,6 @@ class InsertField(OneSide):
             found = insertion.value(record)
             values.append(millis_to_timestamp(found) if insertion.is_timestamp and found is not None else found)
         return self.changed(record, schema, Struct(schema, values))
-
-    @property
-    def handles_rows(self) -> bool:
-        """Whether what is added is the same for all rows of a route."""
-        return all(is_unescaped(insertion.field.name) and not insertion.is_offset for insertion in self._insertions)
 
     def row_change(self, route: Route) -> RowChange:
         """Return what adds the fields to rows, whose time is never known. Raises DataError and NeedsRecord where only `apply` can tell."""

@@ -245,10 +245,15 @@ class DeltaTables:
             self._spark.sql(statement)
 
     def needs_bounds(self, name: TableName, shape: Shape) -> bool:
-        return not (is_direct(shape) and (direct := self._directly(name)) is not None and direct.may_merge(shape))
+        return self._directly_merged(name, shape) is None
+
+    def _directly_merged(self, name: TableName, shape: Shape) -> DirectTable | None:
+        """Return the way without a statement for rows of a shape."""
+        direct = self._directly(name) if is_direct(shape) else None
+        return direct if direct is not None and direct.may_merge(shape) else None
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        if truncate is None and is_direct(shape) and (direct := self._directly(name)) is not None:
+        if truncate is None and (direct := self._directly_merged(name, shape)) is not None:
             try:
                 self._commit_by(name, self._merge_directly(direct, view, shape), watermark)
                 return

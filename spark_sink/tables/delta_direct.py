@@ -83,7 +83,7 @@ class DirectTable:
 
         Args:
             view: with the columns of `shape` and `$op`, one row of each key.
-            shape: one that `is_direct`.
+            shape: one that `is_direct`, and that it `may_merge`.
 
         Returns:
             The version of the commit; None if another one has the transaction's version already, so that nothing was written.
@@ -91,8 +91,6 @@ class DirectTable:
         Raises:
             NotDirect: the statement must do it.
         """
-        if not self.may_merge(shape):
-            raise NotDirect
         under_way = self._delta.begin()
         # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
         under_way.readTxn().addOne(transaction.application)

@@ -78,7 +78,7 @@ OPTIONS = json_util.LEGACY_JSON_OPTIONS.with_options(strict_number_long=True)
 
 
 def micros(functions: list[Callable[[], object]], rounds: int = 20, seconds: float = 0.02) -> list[float]:
-    """CPU time of each: the best of some rounds of at least so many seconds, in turn, for the same neighbours on the machine."""
+    """CPU time of each: the best of some rounds of at least that many seconds, in turn, for the same neighbours on the machine."""
     timers = [timeit.Timer(function, timer=time.process_time) for function in functions]
     for timer in timers:
         timer.timeit(10)  # makes the functions of shapes

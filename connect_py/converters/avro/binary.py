@@ -16,7 +16,6 @@ from typing import Any
 
 from connect_py.converters.avro.options import MAP_ENTRY, NAMESPACE
 from connect_py.converters.avro.schema import AvroField, AvroSchema
-from connect_py.converters.registry.wire import zigzag
 from connect_py.data.java_text import java_class
 from connect_py.errors import DataError
 
@@ -26,23 +25,17 @@ Writer = Callable[[Any], bytes]
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
 FLOAT, DOUBLE = struct.Struct("<f"), struct.Struct("<d")
-SMALL = [zigzag(number) for number in range(-64, 8192)]
-
-
 #: Fourteen bits in two bytes that others follow, and in the last one or two.
-_MORE = [bytes((number & 127 | 128, number >> 7 | 128)) for number in range(1 << 14)]
-_LAST = [bytes((number,)) if number < 128 else bytes((number & 127 | 128, number >> 7)) for number in range(1 << 14)]
+_MORE = [bytes((bits & 127 | 128, bits >> 7 | 128)) for bits in range(1 << 14)]
+_LAST = [bytes((bits,)) if bits < 128 else bytes((bits & 127 | 128, bits >> 7)) for bits in range(1 << 14)]
+#: `long_bytes` of -64 to 8,191.
+SMALL = [_LAST[(number << 1) ^ (number >> 63)] for number in range(-64, 8192)]
 
 
 def long_bytes(number: int) -> bytes:
-    """Return an int or long of up to 64 bits (`zigzag`, in a third of its time for timestamps)."""
-    if -64 <= number < 8192:
-        return SMALL[number + 64]
+    """Return an int or long of up to 64 bits (`zigzag`, in half of its time for timestamps)."""
     rest = (number << 1) ^ (number >> 63)
-    if rest < 1 << 28:
-        return _MORE[rest & 0x3FFF] + _LAST[rest >> 14] if rest > 0x3FFF else _LAST[rest]
-    data = _MORE[rest & 0x3FFF] + _MORE[rest >> 14 & 0x3FFF]
-    rest >>= 28
+    data = b""
     while rest > 0x3FFF:
         data += _MORE[rest & 0x3FFF]
         rest >>= 14

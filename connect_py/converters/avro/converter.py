@@ -12,6 +12,7 @@ from connect_py.converters.avro.rows import row_writer
 from connect_py.converters.avro.schema import AvroSchema, avro_text, parse_avro
 from connect_py.converters.avro.schemas import FromConnect, ToConnect, record_name
 from connect_py.converters.avro.write import encoder
+from connect_py.converters.base import RowWriter
 from connect_py.converters.registry.client import RegistrySchema
 from connect_py.converters.registry.converter import Encode, Readable, RegistryConverter, Written
 from connect_py.data import Schema, Type
@@ -53,7 +54,7 @@ class AvroConverter(RegistryConverter):
         """Rows have decimals in base64, whose bytes are Avro's."""
         return False
 
-    def row_writer(self, topic: str, schema: Schema) -> Callable[[bytes], bytes | None]:
+    def row_writer(self, topic: str, schema: Schema) -> RowWriter:
         """Return the function that writes rows of JSON as `from_connect_data` does. Raises what that does; see `RowConverter`."""
 
         def write(registered: RegistrySchema | None) -> Callable[[bytes], bytes]:

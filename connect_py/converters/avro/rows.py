@@ -29,14 +29,14 @@ from connect_py.data.schema import STRING
 from connect_py.rowcode import Code
 
 #: JSON text of a row to its Avro bytes; raises NeedsRecord for a row that `write.encoder` must write, or refuse.
-RowWriter = Callable[[bytes], bytes]
+RowBytes = Callable[[bytes], bytes]
 
 _UNUSUAL = (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error)
 
 
-def row_writer(schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowWriter:
+def row_writer(schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowBytes:
     """Return the function that writes rows of a schema. Raises DataError and NeedsRecord where `write.encoder` must do it."""
-    if schema.type is Type.BYTES or avro.type == "union" or options.ignore_default_for_nullables:
+    if schema.type is Type.BYTES or avro.type == "union":
         raise NeedsRecord("Not a plain row")
     code = Code(f"Avro rows of {schema.name}")
     code.bind_all(_NAMES)
@@ -47,7 +47,7 @@ def row_writer(schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowWri
     return _in_parts(read, code, schema, avro, options)
 
 
-def _whole(code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowWriter:
+def _whole(code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowBytes:
     expression = _value(code, schema, avro, options)
     with code.function("write_row", "v"):
         code.add(f"return {expression}")
@@ -62,7 +62,7 @@ def _whole(code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -
     return write_row
 
 
-def _in_parts(read: Callable[[bytes], Event], code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowWriter:
+def _in_parts(read: Callable[[bytes], Event], code: Code, schema: Schema, avro: AvroSchema, options: AvroOptions) -> RowBytes:
     fields = _fields_of(schema, avro, options)
     for side, (held, place) in zip(("before", "after"), fields, strict=False):
         expression = _nullable(code, held, place, options)

@@ -29,7 +29,6 @@ from connect_py.converters.avro.options import AvroOptions, has_string_keys, is_
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroSchema
 from connect_py.converters.base import BITS, struct_values, wrong_logical, wrong_type
 from connect_py.converters.json_write import scale_of
-from connect_py.converters.registry.wire import zigzag
 from connect_py.data import Schema, Type
 from connect_py.data.avro_names import full_name, scrub_name
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
@@ -170,7 +169,7 @@ def _integer(schema: Schema) -> Writer:
             return SMALL[value + 64]
         if not -bound <= value < bound:
             raise DataError(f"{value} is not in the range of {schema.type.name}")
-        return zigzag(value)
+        return long_bytes(value)
 
     return write
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from connect_py.api.config import ConfigDef, ConfigKey
+from connect_py.converters.base import RowWriter
 from connect_py.converters.registry.client import Registry, RegistrySchema
 from connect_py.converters.registry.config import KEYS, WriteSettings, write_settings
 from connect_py.converters.registry.wire import HEADER_SIZE, frame, schema_id_of
@@ -23,8 +24,6 @@ from connect_py.errors import DataError
 Encode = Callable[[Any], bytes]
 #: Bytes from an offset on to a value of a known schema; raises DataError.
 Decode = Callable[[bytes, int], Any]
-#: A row of JSON to bytes, None for a null; raises ValueError for what `from_connect_data` must judge.
-RowWriter = Callable[[bytes], bytes | None]
 
 
 @dataclass
