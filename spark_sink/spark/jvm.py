@@ -43,6 +43,10 @@ _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 #: up to eight arenas a core.
 _LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "768m", "MALLOC_ARENA_MAX": "2"}
 
+#: What Linux calls the threads of the second compiler, in fifteen characters, and how much they give way to others (`setpriority`). In its
+#: first minutes a JVM compiles with half of the time that it gets; on two busy cores its batches waited for that.
+_SECOND_COMPILER, _COMPILER_NICENESS = "C2 CompilerThre", 10
+
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
@@ -100,6 +104,11 @@ class Jvm:
         self._scratch = scratch
         self._gateway = SparkContext._gateway
         self._process: subprocess.Popen[bytes] | None = getattr(self._gateway, "proc", None)
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, if it is one of this process's."""
+        return None if self._process is None else self._process.pid
 
     def ended(self, wait_seconds: float = 0.0) -> str | None:
         """Return how its process ended, in words; None while it lives. A call may fail some milliseconds before the process ends."""
@@ -180,12 +189,23 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
             local.java_class(session, name)
         if str(jars.local_files()) in settings.get("spark.jars", "").split(","):
             _use_local_files(session)
-        return Jvm(session, scratch)
+        made = Jvm(session, scratch)
+        if is_local and made.pid is not None:
+            let_compiler_give_way(made.pid)
+        return made
     except Exception as error:
         scratch.remove()
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
     finally:
         file.unlink(missing_ok=True)
+
+
+def let_compiler_give_way(pid: int) -> None:
+    """Have a JVM's second compiler use what time the batches leave. Threads that it starts later do the same, as all of Linux's do."""
+    with contextlib.suppress(OSError):  # of a process that has just ended, or where there is no such directory
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            if (thread / "comm").read_text().rstrip("\n") == _SECOND_COMPILER:
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), _COMPILER_NICENESS)
 
 
 def _use_local_files(session: SparkSession) -> None:

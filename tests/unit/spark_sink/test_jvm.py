@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.spark.jvm import Scratch, local_options, local_variables, remove_left_behind, write_properties
+from spark_sink.spark.jvm import Scratch, let_compiler_give_way, local_options, local_variables, remove_left_behind, write_properties
 from tests.paths import ROOT
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
@@ -65,3 +66,35 @@ def test_what_a_killed_process_leaves_on_disk_goes_with_the_next_start_and_what_
     own.remove()
     assert not own.path.exists()
     assert (tmp_path / "connect-py-spark-foreign").is_dir()
+
+
+#: A process with a thread that has the name of a JVM's compiler; it ends with its input.
+COMPILING = """
+import sys, threading
+from pathlib import Path
+
+def compile(named):
+    Path("/proc/thread-self/comm").write_text("C2 CompilerThread0")
+    named.set()
+    threading.Event().wait()
+
+named = threading.Event()
+threading.Thread(target=compile, args=(named,), daemon=True).start()
+named.wait()
+print("named", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_second_compiler_gives_way_to_the_work() -> None:
+    with subprocess.Popen([sys.executable, "-c", COMPILING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"named\n"
+        let_compiler_give_way(process.pid)
+        threads = Path(f"/proc/{process.pid}/task")
+        found = {(each / "comm").read_text()[:2]: os.getpriority(os.PRIO_PROCESS, int(each.name)) for each in threads.iterdir()}
+        own = os.getpriority(os.PRIO_PROCESS, process.pid)
+        assert process.stdin is not None
+        process.stdin.close()
+    assert found == {"C2": 10, Path(sys.executable).name[:2]: own}
+    let_compiler_give_way(process.pid)  # which has ended
