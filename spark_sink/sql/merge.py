@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -183,6 +183,25 @@ def keep_last_events(frame: DataFrame, shape: Shape) -> DataFrame:
     if shape.several_partitions:
         frame = _last(frame, by_key, "`$time` DESC, `$partition` DESC")
     return frame
+
+
+#: Offsets that one text of flags reaches over; of a log with larger gaps a list is searched.
+_MOST_FLAGS = 1 << 16
+
+
+def among_offsets(wanted: Collection[int], first: int, last: int) -> str:
+    """Return SQL: whether `$offset`, which is between the first and the last one, is among those wanted.
+
+    Each has a byte, in a power of two of them: a list would be searched for each event, and be a part of the code that Spark generates, so
+    that it compiles some for each batch.
+    """
+    size = 1 << (last - first).bit_length()
+    if size > _MOST_FLAGS:
+        return f"`$offset` IN ({', '.join(map(str, sorted(wanted)))})"
+    flags = bytearray(size)
+    for offset in wanted:
+        flags[offset % size] = 1
+    return f"substring(X'{flags.hex()}', CAST(pmod(`$offset`, {size}) AS INT) + 1, 1) = X'01'"
 
 
 #: What orders the events of a key.

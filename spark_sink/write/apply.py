@@ -33,6 +33,7 @@ from spark_sink.sql.keys import has_plain_keys, key_texts
 from spark_sink.sql.merge import (
     VERSION_COLUMNS,
     Shape,
+    among_offsets,
     chain_versions,
     keep_last_events,
     may_be_unknown,
@@ -354,9 +355,11 @@ def keep_last(batch: TableBatch, at: Target) -> TableBatch:
     if not shape.keys or shape.versions:
         return batch
     if batch.looks is not None and is_plain(shape):
-        last = {tuple(look[key] for key in shape.keys): look["$offset"] for look in sorted(batch.looks, key=lambda look: look["$offset"])}
-        offsets = ", ".join(str(offset) for offset in last.values())
-        rows = batch.events if len(last) == len(batch.looks) else batch.events.where(f"`$offset` IN ({offsets})")
+        looks = sorted(batch.looks, key=lambda look: look["$offset"])
+        last = {tuple(look[key] for key in shape.keys): look["$offset"] for look in looks}
+        rows = batch.events
+        if len(last) < len(looks):
+            rows = rows.where(among_offsets(last.values(), looks[0]["$offset"], looks[-1]["$offset"]))
         return replace(batch, rows=rows, counting=replace(batch.counting, keys={"keys": len(last)}))
     rows = keep_last_events(batch.rows, shape)
     if at.config["spark.remote"] is not None:
