@@ -8,11 +8,12 @@ move a record is part of the number. `open_format` says whether a connector need
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api import RecordConversion, RecordReader, SinkRecord
+from connect_py.api.task import LogRecord
 from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_struct import rows_writer
 from connect_py.converters.json_write import WriteOptions
@@ -52,6 +53,9 @@ class ConvertedRecords:
     def rows(self, kafka: DataFrame) -> DataFrame:
         types = f"{_POSITION_TYPES}, {_CUT}, headers array<struct<key:string,value:binary>>, problem string"
         return kafka.mapInArrow(Converting(self._conversion, whole=False), types)
+
+    def cut(self, records: Sequence[LogRecord]) -> None:
+        """Return None: the runtime's converters are for processes of Spark's."""
 
     def whole(self, kafka: DataFrame) -> DataFrame:
         types = f"{_POSITION_TYPES}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api.task import LogRecord
+from spark_sink.read.formats import CutRecord
 from spark_sink.spark.local import java_class
 
 if TYPE_CHECKING:
@@ -40,16 +41,37 @@ def _schema(*, headers: bool) -> str:
     return str(columns.json())
 
 
+@functools.cache
+def _cut_schema() -> str:
+    """Return the columns of cut records as JSON."""
+    from pyspark.sql import types
+
+    of = {"partition": types.IntegerType(), "timestamp": types.TimestampType()}
+    of |= dict.fromkeys(("offset", "kfp", "vfp"), types.LongType())
+    columns = types.StructType()
+    for name in (*CutRecord._fields, "problem", "route"):
+        columns.add(name, of.get(name, types.StringType()))
+    return str(columns.json())
+
+
 def frame_of(spark: SparkSession, records: Sequence[LogRecord], *, headers: bool) -> DataFrame:
     """Return records as Spark's Kafka source shows them.
 
     Args:
         headers: whether there is a column of headers, which is null for a record without any.
     """
+    return _frame(spark, _table(records, headers=headers), _schema(headers=headers))
+
+
+def frame_of_cut(spark: SparkSession, records: Sequence[CutRecord]) -> DataFrame:
+    """Return records that the driver has cut, as a frame that it holds: the columns of `RecordFormat.rows`, and no routing value."""
+    return _frame(spark, _cut_table(records), _cut_schema())
+
+
+def _frame(spark: SparkSession, table: pyarrow.RecordBatch, schema: str) -> DataFrame:
     import pyarrow
     from pyspark.sql import DataFrame
 
-    table = _table(records, headers=headers)
     session: Any = spark
     folder = java_class(session, "java.lang.System").getProperty("java.io.tmpdir")  # what a kill leaves there is removed (`spark.jvm`)
     with tempfile.NamedTemporaryFile(suffix=".arrow", dir=folder) as file:
@@ -57,7 +79,7 @@ def frame_of(spark: SparkSession, records: Sequence[LogRecord], *, headers: bool
             stream.write_batch(table)
         file.flush()
         java = java_class(session, "PythonSQLUtils")
-        frame = java.toDataFrame(java.readArrowStreamFromFile(file.name), _schema(headers=headers), session._jsparkSession)
+        frame = java.toDataFrame(java.readArrowStreamFromFile(file.name), schema, session._jsparkSession)
     return DataFrame(frame, session)
 
 
@@ -88,6 +110,25 @@ def _table(records: Sequence[LogRecord], *, headers: bool) -> pyarrow.RecordBatc
     return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
 
+def _cut_table(records: Sequence[CutRecord]) -> pyarrow.RecordBatch:
+    import pyarrow as pa
+
+    nothing = [None] * len(records)
+    columns = {
+        "topic": _bytes([record.topic.encode() for record in records], pa.string()),
+        "partition": _numbers("i", [record.partition for record in records], pa.int32()),
+        "offset": _numbers("q", [record.offset for record in records], pa.int64()),
+        "timestamp": _numbers("q", [1000 * record.timestamp for record in records], pa.timestamp("us", "UTC")),
+        "kfp": _numbers("q", [record.kfp for record in records], pa.int64()),
+        "vfp": _numbers("q", [record.vfp for record in records], pa.int64()),
+        "key": _bytes([record.key for record in records], pa.string()),
+        "value": _bytes([record.value for record in records], pa.string()),
+        "problem": _bytes(nothing, pa.string()),
+        "route": _bytes(nothing, pa.string()),
+    }
+    return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+
 # By buffers, since `pyarrow.array` imports pandas where it is installed: half a second, and 40 MB for good.
 
 
@@ -99,10 +140,11 @@ def _bytes(values: Sequence[bytes | None], type_: Any = None) -> Any:
     return pa.Array.from_buffers(type_ or pa.binary(), len(values), [_validity([value is not None for value in values]), ends, data])
 
 
-def _numbers(code: str, values: Sequence[int], type_: Any) -> Any:
+def _numbers(code: str, values: Sequence[int | None], type_: Any) -> Any:
     import pyarrow as pa
 
-    return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(array(code, values).tobytes())])
+    data = array(code, [0 if value is None else value for value in values]).tobytes()
+    return pa.Array.from_buffers(type_, len(values), [_validity([value is not None for value in values]), pa.py_buffer(data)])
 
 
 def _ends(lengths: Iterable[int]) -> Any:

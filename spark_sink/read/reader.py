@@ -30,9 +30,9 @@ from spark_sink import routing
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read import schemaless
 from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
-from spark_sink.read.held import frame_of
+from spark_sink.read.held import frame_of, frame_of_cut
 from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, offsets_json
-from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize
+from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize, summarize_cut
 from spark_sink.routing import TableName
 from spark_sink.spark.local import collect_locally
 from spark_sink.spark.session import parallelism
@@ -67,8 +67,11 @@ _SPLIT_ABOVE = 5000
 
 #: A batch of no more records than this, and with texts of no more bytes, is held by the driver: Spark's jobs would take longer than what
 #: they do for so few.
-HELD_RECORDS = 5000
+HELD_RECORDS = 10_000
 _HELD_BYTES = 16_000_000
+
+#: Bytes of whole records that the driver reads for it, most of which are schemas.
+_FETCHED_BYTES = 48_000_000
 
 #: What a record is taken to have at least, and one of a topic that has not been read yet.
 _SHORTEST_BYTES, _UNKNOWN_BYTES = 1000, 100_000
@@ -223,25 +226,37 @@ class Reader:
         """
         self._peek(ranges)
         is_held = self._may_be_held(ranges)
-        kafka = self._fetched(ranges) if records is None and is_held else records
-        kafka = self._kafka(ranges) if kafka is None else kafka
+        placeholder, marks = self._config["unavailable.value.placeholder"], self._config.reconciles
+        fetched = self._fetched(ranges) if records is None and is_held else None
+        if fetched is not None and not routing.by_value(self._config) and (cut := self._format.cut(fetched)) is not None:
+            groups = self._groups(summarize_cut(cut, placeholder, marks=marks))
+            return Batch(self._spark, frame_of_cut(self._spark, cut), ranges, groups, is_held=True)
+        kafka = (self._kafka(ranges) if fetched is None else self._frame(fetched)) if records is None else records
         rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route")
         if len(ranges) > (cores := parallelism(self._spark)):
             rows = rows.coalesce(cores)  # each table looks through the batch: by a task a core, not by one for each of the topics
         if is_held:
             rows = collect_locally(rows)
-            return Batch(self._spark, rows, ranges, self._groups(rows, is_held=True), is_held=True)
+            groups = self._groups(summarize(rows, placeholder, marks=marks, is_held=True))
+            return Batch(self._spark, rows, ranges, groups, is_held=True)
         rows = rows.persist()
         try:
-            return Batch(self._spark, rows, ranges, self._groups(rows))
+            return Batch(self._spark, rows, ranges, self._groups(summarize(rows, placeholder, marks=marks)))
         except BaseException:
             rows.unpersist()
             raise
 
-    def _fetched(self, ranges: Mapping[TopicPartition, Range]) -> DataFrame | None:
-        """Return a frame of what the driver has read itself, if it could."""
-        records = None if self._fetch is None else self._fetch(ranges, _HELD_BYTES)
-        return None if records is None else frame_of(self._spark, records, headers=self._with_headers)
+    def _few(self, ranges: Mapping[TopicPartition, Range]) -> DataFrame:
+        """Return a frame of ranges: without a job, if the driver can hold what is in them."""
+        fetched = self._fetched(ranges) if self._may_be_held(ranges) else None
+        return self._kafka(ranges) if fetched is None else self._frame(fetched)
+
+    def _fetched(self, ranges: Mapping[TopicPartition, Range]) -> Sequence[LogRecord] | None:
+        """Return what the driver has read itself, if it could."""
+        return None if self._fetch is None else self._fetch(ranges, _FETCHED_BYTES)
+
+    def _frame(self, records: Sequence[LogRecord]) -> DataFrame:
+        return frame_of(self._spark, records, headers=self._with_headers)
 
     def _may_be_held(self, ranges: Mapping[TopicPartition, Range]) -> bool:
         """Return whether the driver can hold the records of ranges itself."""
@@ -258,7 +273,7 @@ class Reader:
         if not new or sum(end - start for start, end in ranges.values()) <= _SPLIT_ABOVE:
             return
         hashes = ("xxhash64(khead) kfp", "xxhash64(vhead) vfp")
-        found = self._format.whole(self._kafka(new)).selectExpr("*", *hashes).collect()
+        found = self._format.whole(self._few(new)).selectExpr("*", *hashes).collect()
         seen = {Fingerprint(row["topic"], row["kfp"] if row["key"] else None, row["vfp"] if row["value"] else None): row for row in found}
         for fingerprint, row in seen.items():
             self._format.learn(fingerprint, row)
@@ -300,9 +315,7 @@ class Reader:
         rows: list[Row] = found.orderBy("topic", "partition", "offset").collect()
         return rows
 
-    def _groups(self, rows: DataFrame, *, is_held: bool = False) -> list[Group]:
-        placeholder = self._config["unavailable.value.placeholder"]
-        kinds = summarize(rows, placeholder, marks=self._config.reconciles, is_held=is_held)
+    def _groups(self, kinds: Sequence[RecordKind]) -> list[Group]:
         for topic in {kind.fingerprint.topic for kind in kinds}:
             longest = max(kind.longest for kind in kinds if kind.fingerprint.topic == topic)
             self._longest[topic] = max(longest, self._longest.get(topic, 0) // 2, _SHORTEST_BYTES)
@@ -394,7 +407,8 @@ class Reader:
         """Fetch one record for each fingerprint, in one read of the range that holds them, and read their schemas."""
         if not positions:
             return
-        found = self._format.whole(self._kafka(enclosing_ranges(positions.values())).where(at_positions(positions.values()))).collect()
+        ranges = enclosing_ranges(positions.values())
+        found = self._format.whole(self._few(ranges).where(at_positions(positions.values()))).collect()
         records = {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row for row in found}
         for fingerprint, (tp, offset) in positions.items():
             record = records.get((tp, offset))

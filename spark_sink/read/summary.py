@@ -7,12 +7,13 @@ here, from as many rows as a batch has partitions and kinds.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api.record import TopicPartition
-from spark_sink.read.formats import Fingerprint
+from spark_sink.read.formats import CutRecord, Fingerprint
 from spark_sink.types.columns import literal
 
 if TYPE_CHECKING:
@@ -25,10 +26,13 @@ _BY = ("topic", "kfp", "vfp", "route", "partition")
 _IS_TRUNCATE = """contains(value, 'p":"t"') AND get_json_object(value, '$.op') = 't'"""
 
 
-#: SQL: the first or the last row of a table in a snapshot. As with truncates, few texts are parsed.
+#: What the source block of the first and of the last row of a table in a snapshot says.
+_MARKS = ("first", "first_in_data_collection", "last_in_data_collection", "last")
+
+#: SQL: such a row. As with truncates, few texts are parsed.
 IS_MARK = (
     """(contains(value, '"snapshot":"first') OR contains(value, '"snapshot":"last')) AND get_json_object(value, '$.op') = 'r' """
-    "AND get_json_object(value, '$.source.snapshot') IN ('first', 'first_in_data_collection', 'last_in_data_collection', 'last')"
+    f"AND get_json_object(value, '$.source.snapshot') IN {_MARKS}"
 )
 
 
@@ -88,6 +92,45 @@ def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False, is_held
     by_partition = count_rows(found.collect()) if is_held else _counted(found)
     truncates = [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
     return kinds(by_partition, _times(rows, truncates) if truncates else {})
+
+
+def summarize_cut(records: Sequence[CutRecord], placeholder: str, *, marks: bool = False) -> list[RecordKind]:
+    """Count kinds of records as `summarize` does, of records that the driver has cut and that have no routing value. Pure."""
+    texts = (placeholder.encode(), base64.b64encode(placeholder.encode()))
+
+    def looked_at() -> Iterator[Mapping[str, Any]]:
+        for record in records:
+            value = record.value or b""
+            yield {
+                "topic": record.topic,
+                "partition": record.partition,
+                "kfp": record.kfp,
+                "vfp": record.vfp,
+                "route": None,
+                "offset": record.offset,
+                "placeholder": record.value is not None and (texts[0] in value or texts[1] in value),
+                "truncate": record.offset if b'p":"t"' in value and _members(value)[0] == "t" else None,
+                "mark": marks and (b'"snapshot":"first' in value or b'"snapshot":"last' in value) and _is_mark(value),
+                "size": len(value),
+            }
+
+    times = {(TopicPartition(record.topic, record.partition), record.offset): 1000 * record.timestamp for record in records}
+    return kinds(count_rows(looked_at()), times)
+
+
+def _members(value: bytes) -> tuple[Any, Any]:
+    """Return `op` and `source.snapshot` of an envelope, as far as a text has these."""
+    try:
+        event = json.loads(value)
+    except (ValueError, RecursionError):
+        return None, None
+    source = event.get("source") if isinstance(event, dict) else None
+    return (event.get("op") if isinstance(event, dict) else None), (source.get("snapshot") if isinstance(source, dict) else None)
+
+
+def _is_mark(value: bytes) -> bool:
+    op, snapshot = _members(value)
+    return op == "r" and snapshot in _MARKS
 
 
 def _counted(found: DataFrame) -> Sequence[Row]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -10,9 +13,14 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import LogRecord
 from connect_py.kafka.range_reader import RangeReader
-from spark_sink.read.held import frame_of
+from spark_sink.read.formats import Fingerprint, PlainRecords
+from spark_sink.read.held import frame_of, frame_of_cut
 from spark_sink.read.ranges import Range, offsets_json
-from tests.fix_spark import INT, Lake, event
+from spark_sink.read.summary import summarize, summarize_cut
+from spark_sink.spark.local import collect_locally, evaluate
+from spark_sink.sql.merge import among_offsets
+from tests.fix_spark import INT, TEXT, Lake, event, struct, with_schema
+from tests.seeds import seeds
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -70,5 +78,117 @@ def test_a_small_batch_is_read_by_the_driver_and_what_it_cannot_read_by_spark(la
         can_read = number != 1
         lake.produce(topic, [event("c", number, {"n": number}, {"n": INT})])
         lake.drain(task)
-    assert asked == [True, False, True]
+    assert asked == [True, True, False, True], "the first one, and its schema; then one each"
     assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(0, 0), (1, 1), (2, 2)]
+
+
+def offsets_frame(spark: Any, offsets: Sequence[int]) -> Any:
+    return spark.sql(f"SELECT * FROM VALUES {', '.join(f'({offset}L)' for offset in offsets)} AS v(`$offset`)")
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_offsets_are_found_among_those_wanted_whatever_the_gaps_between_them(held_spark: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    first = chance.choice([0, 1, 4_000_000_017, 2**62])
+    for gap in (1, 3, 1_000, 10**6):
+        offsets = [first + number * gap + chance.randrange(gap) for number in range(200)]
+        wanted = chance.sample(offsets, chance.randrange(1, 200))
+        frame = offsets_frame(held_spark, offsets)
+        found = frame.where(among_offsets(wanted, min(offsets), max(offsets))).collect()
+        assert sorted(offset for (offset,) in found) == sorted(wanted), gap
+
+
+def test_what_is_generated_for_offsets_is_the_same_for_the_next_batch(held_spark: Any) -> None:
+    generated = held_spark.sparkContext._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+
+    def compiled(first: int) -> int:
+        before = generated.getCount()
+        frame = offsets_frame(held_spark, range(first, first + 50))
+        assert len(frame.where(among_offsets(range(first, first + 30), first, first + 49)).collect()) == 30
+        return int(generated.getCount() - before)
+
+    compiled(1_000)
+    assert compiled(7_777) == 0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A record of a log that is not there (`LogRecord`)."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    topic: str = "shop.public.t"
+    partition: int = 0
+    timestamp: int | None = 1_700_000_000_000
+    timestamp_type: str | None = "CreateTime"
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+PLACEHOLDER = "__debezium_unavailable_value"
+
+
+def a_log(chance: random.Random) -> list[Sent]:
+    """Records of some schemas and partitions, among which truncates, marks of snapshots and placeholders are, and what looks like them."""
+    texts = ["", "ä漢😀", PLACEHOLDER, base64.b64encode(PLACEHOLDER.encode()).decode(), 'p":"t"', ',"payload":', '"snapshot":"first']
+    log: list[Sent] = []
+    for offset in range(chance.randrange(1, 60)):
+        columns = {f"c{number}": TEXT for number in range(chance.choice([1, 1, 1, 2, 9]))}
+        op = chance.choice(["c", "u", "r", "r", "d", "t", "t"])
+        marks = ["true", "first", "last", "first_in_data_collection", "last_in_data_collection", "lasting", None]
+        row = {"id": offset, **dict.fromkeys(columns, chance.choice(texts))}
+        source = {"snapshot": chance.choice(marks), "table": "t"}
+        schema = struct({"after": struct(columns), "source": struct({"snapshot": TEXT, "table": TEXT}), "op": TEXT})
+        value = with_schema(schema, {"after": None if op in "dt" else row, "source": source, "op": op})
+        key = None if op == "t" else with_schema(struct({"id": INT}), {"id": offset})
+        timestamp = chance.choice([None, 0, 1_700_000_000_000 + offset])
+        log.append(Sent(offset, key, chance.choice([value, value, value, None]), partition=chance.randrange(2), timestamp=timestamp))
+    return log
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_what_the_driver_cuts_and_counts_is_what_spark_does(held_spark: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    log = a_log(chance)
+    plain = PlainRecords()
+    kafka = frame_of(held_spark, log, headers=False)
+    if chance.random() < 0.7:  # some schemas are known
+        whole = plain.whole(kafka).selectExpr("*", "xxhash64(khead) kfp", "xxhash64(vhead) vfp").collect()
+        for row in chance.sample(whole, chance.randrange(len(whole)) + 1):
+            kfp, vfp = (None if row[text] is None else row[number] for text, number in (("key", "kfp"), ("value", "vfp")))
+            plain.learn(Fingerprint(row["topic"], kfp, vfp), row)
+            plain.counted({Fingerprint(row["topic"], kfp, vfp): 1})
+    cut = plain.cut(log)
+    assert cut is not None
+    by_spark = plain.rows(kafka).selectExpr(
+        "topic", "partition", "offset", "timestamp", "kfp", "vfp", "key", "value", "problem", "NULL route"
+    )
+    rows, expected = frame_of_cut(held_spark, cut), collect_locally(by_spark.withColumn("route", by_spark["route"].cast("string")))
+    assert evaluate(rows) is not None, "the driver holds it"
+    assert rows.dtypes == expected.dtypes
+
+    def seen(frame: Any) -> list[tuple[Any, ...]]:
+        """Texts and positions, and which records share a number: what the number is does not matter."""
+        found = frame.orderBy("offset").collect()
+        numbers: dict[Any, int] = {None: -1}
+        shared = [tuple(numbers.setdefault(row[name], row["offset"]) for name in ("kfp", "vfp")) for row in found]
+        return [
+            (row.topic, row.partition, row.offset, row.timestamp, row.key, row.value, row.problem, *of)
+            for row, of in zip(found, shared, strict=True)
+        ]
+
+    assert seen(rows) == seen(expected)
+    marks = chance.random() < 0.5
+    counted, by_sql = (
+        [(kind.fingerprint.topic, kind.fingerprint.value is None, replace(kind, fingerprint=None)) for kind in kinds]
+        for kinds in (summarize_cut(cut, PLACEHOLDER, marks=marks), summarize(expected, PLACEHOLDER, marks=marks))
+    )
+    assert counted == by_sql
+
+
+def test_a_record_without_a_schema_is_left_to_spark(held_spark: Any) -> None:
+    plain = PlainRecords()
+    with_one = with_schema(struct({"id": INT}), {"id": 1})
+    assert plain.cut([Sent(0, with_one, with_one), Sent(1, b"7", with_one)]) is None
+    assert plain.cut([Sent(0, with_one, with_one), Sent(1, with_one, b"")]) is None
+    assert plain.cut([Sent(0, None, None)]) == [("shop.public.t", 0, 0, 1_700_000_000_000, None, None, None, None)]

@@ -9,6 +9,7 @@ from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.plan.stream import CheckpointState, UnreadableError, agrees, parse_offsets
 from spark_sink.plan.triggers import Horizon, LoopTrigger, Pace, Turns
+from spark_sink.read.reader import HELD_RECORDS
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 HADOOP = {"topics": "a", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
@@ -118,7 +119,7 @@ def test_more_than_a_few_records_are_taken_together() -> None:
     pending = driver.next(positions, log)
     assert pending is not None
     assert [tp.topic for tp in pending.ranges] == ["a", "b"]
-    log |= {TopicPartition("a", 0): (0, 5000)}
+    log |= {TopicPartition("a", 0): (0, HELD_RECORDS)}
     pending = driver.next(positions, log)
     assert pending is not None
     assert pending.ranges == log
