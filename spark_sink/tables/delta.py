@@ -70,6 +70,10 @@ _LARGEST_FILE = "spark.databricks.delta.optimize.maxFileSize"
 #: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins. Deletes are noted next to the data files.
 _NEW_TABLE = {"delta.enableDeletionVectors": "true"}
 
+#: Of tables that can be written without a statement. A checkpoint takes as long as several small batches, and by default every tenth commit
+#: waits for one; statements, which read all that follows the last one, need them as often.
+_NEW_DIRECT_TABLE = {"delta.checkpointInterval": "100"}
+
 #: Delta turns this into a table feature that readers must know, so a table gets it with the first column that needs it.
 _WIDENING = "delta.enableTypeWidening"
 
@@ -128,12 +132,12 @@ class DeltaTables:
         self._ledger = Ledger(writer)
         self._connector = writer.connector
         self._application = f"lh:{writer.connector}"
-        self._properties = _NEW_TABLE | dict(new_table_properties)
         self._known: dict[TableName, _Known] = {}
         self._activity: dict[TableName, Activity] = {}
         self._past: dict[TableName, Sequence[PastCommit]] = {}
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
         self._has_direct = root is not None and not by_statements and has_known_delta(spark)
+        self._properties = _NEW_TABLE | (_NEW_DIRECT_TABLE if self._has_direct else {}) | dict(new_table_properties)
         self._direct: dict[TableName, DirectTable] = {}
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:

@@ -345,6 +345,18 @@ def test_tables_of_which_more_is_to_be_regarded_are_written_by_the_statement(lak
     assert [row["mine"] for row in written.rows("direct")] == ["kept"]
 
 
+@delta
+def test_a_table_that_no_statement_writes_has_fewer_checkpoints(lake: DeltaLake, spark: Any) -> None:
+    interval = "delta.checkpointInterval"
+    ways: Mapping[str, tuple[dict[str, str], bool]] = {"direct": ({}, False), "statements": ({}, True), "chosen": ({interval: "7"}, False)}
+    found: dict[str, str | None] = {}
+    for name, (properties, by_statements) in ways.items():
+        tables = DeltaTables(spark, "lake", str(lake.warehouse), Writer("lake", 0, 1), properties, by_statements=by_statements)
+        tables.create(TableName(("public", name)), COLUMNS, frozenset({"id"}), {}, Layout())
+        found[name] = lake.table(name).metadata().configuration.get(interval)
+    assert found == {"direct": "100", "statements": None, "chosen": "7"}
+
+
 def test_shapes_that_need_the_rows_of_the_table_are_not_direct() -> None:
     plain = shape_of("id")
     assert is_direct(plain)
