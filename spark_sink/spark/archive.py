@@ -7,11 +7,10 @@ without an archive they come to the JVM by `spark.jars` alone, as on a cluster.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,8 +51,11 @@ def _with(settings: Mapping[str, str], options: str, libraries: str) -> dict[str
     return {**settings, "spark.driver.extraJavaOptions": more, _CLASS_PATH: libraries.replace(",", os.pathsep)}
 
 
-def make() -> Path:
+def make(exercise: Callable[[SparkSession, Path], None]) -> Path:
     """Start a JVM, do once what a sink does, and have the JVM write its classes to the archive's path when it ends.
+
+    Args:
+        exercise: does it, with a session and a directory that is empty.
 
     Raises:
         ConfigError: Spark or Java is missing.
@@ -69,53 +71,12 @@ def make() -> Path:
         options = f"-XX:ArchiveClassesAtExit={fresh} -XX:TieredStopAtLevel=1 -Xlog:cds*=off"
         running = jvm.start(_with(settings, options, libraries), "archive")
         try:
-            _exercise(running.session.newSession(), Path(scratch))
+            place = Path(scratch) / "tables"
+            place.mkdir()
+            exercise(running.session, place)
         finally:
             running.stop(_WRITING_SECONDS)
         if not fresh.is_file():
             raise FatalTaskError(f"The JVM of {jars.java()} has not written an archive of its classes; Spark works without one.")
         fresh.replace(target)
     return target
-
-
-def _exercise(spark: SparkSession, directory: Path) -> None:
-    """Load the classes that a sink needs: each format's tables, a key's last event, JSON, and Kafka's clients."""
-    conf = {
-        "spark.sql.catalog.archive": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.archive.type": "hadoop",
-        "spark.sql.catalog.archive.warehouse": str(directory / "iceberg"),
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
-    }
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    texts = spark.range(100).selectExpr("id", """concat('{"k":', id % 9, ',"v":"', id, '"}') text""")
-    parsed = texts.selectExpr("id", "from_json(text, 'k INT, v STRING', map('mode', 'FAILFAST')) r").persist()
-    parsed.groupBy("r.k").count().collect()
-    parsed.selectExpr("r.k", "r.v", "row_number() OVER (PARTITION BY r.k ORDER BY id DESC) n").where("n = 1").createOrReplaceTempView(
-        "archive_rows"
-    )
-    tables = {"archive.x.t": "iceberg", f"delta.`{directory / 'delta'}`": "delta"}
-    spark.sql("CREATE NAMESPACE archive.x")
-    for table, format_ in tables.items():
-        mode = "'write.merge.mode' = 'merge-on-read'" if format_ == "iceberg" else "'delta.enableDeletionVectors' = 'true'"
-        spark.sql(f"CREATE TABLE {table} (k INT, v STRING) USING {format_} TBLPROPERTIES ({mode})")
-        spark.sql(f"INSERT INTO {table} SELECT k, v FROM archive_rows")
-        spark.sql(
-            f"MERGE INTO {table} t USING archive_rows s ON t.k <=> s.k WHEN MATCHED AND s.k = 1 THEN DELETE "
-            "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.v)"
-        )
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
-        spark.table(table).collect()
-    spark.sql("SELECT * FROM archive.x.t.refs").collect()
-    spark.sql(f"DESCRIBE HISTORY delta.`{directory / 'delta'}`").collect()
-    unreachable = {
-        "kafka.bootstrap.servers": "127.0.0.1:1",
-        "subscribe": "t",
-        "kafka.request.timeout.ms": "500",
-        "kafka.default.api.timeout.ms": "900",
-    }
-    with contextlib.suppress(Exception):  # there is no broker, but the client has been loaded
-        spark.read.format("kafka").options(**unreachable).load().collect()
-    parsed.unpersist()

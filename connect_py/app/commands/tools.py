@@ -37,10 +37,11 @@ def _no_options(_parser: argparse.ArgumentParser) -> None:
 
 def spark_archive(_chosen: argparse.Namespace) -> int:
     """Make the archive; returns the exit code."""
+    from spark_sink.rehearsal import rehearse
     from spark_sink.spark import archive
 
     try:
-        made = archive.make()
+        made = archive.make(rehearse)
     except ConnectError as error:
         print(error, file=sys.stderr)
         return 1
