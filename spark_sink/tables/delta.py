@@ -236,6 +236,8 @@ class DeltaTables:
         self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({columns_sql(columns, required, comments)}) {using}")
         self._known[name] = _Known(0, Applied(Watermark()))
         self._counted[name] = 0
+        if (direct := self._directly(name)) is not None:
+            direct.created()
         return TableState(dict(columns), Watermark())
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
@@ -259,7 +261,7 @@ class DeltaTables:
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and (direct := self._directly_merged(name, shape)) is not None:
             try:
-                self._commit_by(name, self._merge_directly(direct, view, shape), watermark)
+                self._commit_by(name, self._written_directly(lambda transaction: direct.merge(view, shape, transaction)), watermark)
                 return
             except NotDirect:
                 if not (shape.is_local or shape.bounds):
@@ -270,6 +272,10 @@ class DeltaTables:
             self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        if truncate is None and (direct := self._directly(name)) is not None:
+            with contextlib.suppress(NotDirect):
+                self._commit_by(name, self._written_directly(lambda transaction: direct.append(view, shape, transaction)), watermark)
+                return
         columns = list(shape.types)
 
         def statement(table: str) -> str:
@@ -387,9 +393,11 @@ class DeltaTables:
 
         return write
 
-    def _merge_directly(self, direct: DirectTable, view: str, shape: Shape) -> _Write:
+    def _written_directly(self, commit: Callable[[Transaction], int | None]) -> _Write:
+        """Return a write without a statement, which returns the version; None if another commit has the transaction's."""
+
         def write(after: Applied, _: str) -> tuple[int, datetime.datetime] | None:
-            version = direct.merge(view, shape, Transaction(self._application, after.sequence))
+            version = commit(Transaction(self._application, after.sequence))
             return None if version is None else (version, datetime.datetime.now(datetime.UTC))
 
         return write

@@ -1,13 +1,13 @@
-"""Batches go into a Delta table by Delta's own interface, in the JVM of this process, without a MERGE statement.
+"""Batches go into a Delta table by Delta's own interface, in the JVM of this process, without a statement.
 
 A MERGE is ten jobs of Spark's: it reads the state of the log, decodes and joins the batch twice, and joins the log once more for
 statistics. Here the driver follows the log (`delta_files`) and knows which files can hold a key of the batch. The positions of the rows
 with these keys are found by a job, or without one in small files (`delta_keys`); another job writes the new rows, and one commit marks the
 old ones as deleted (`delta_jvm`). The rows of a large batch are decoded once, and Spark holds them for both jobs (`delta_batch`).
 
-What is written is what a MERGE writes. `OptimisticTransaction` checks and commits it, with the conflicts of a statement that has read the
-whole table (`ConflictChecker`). Batches whose rows depend on those of the table, and tables of which more is to be regarded, are left to
-the statement.
+Of rows that replace none there is nothing to look for. What is written is what a MERGE or an INSERT writes. `OptimisticTransaction` checks
+and commits it, with the conflicts of a statement that has read the whole table, or none of it (`ConflictChecker`). Batches whose rows
+depend on those of the table, and tables of which more is to be regarded, are left to the statement.
 """
 
 from __future__ import annotations
@@ -66,8 +66,13 @@ class DirectTable:
         self._delta = DeltaJvm(spark, path)
         self._files: LiveFiles | None = None
         self._not_before = 0  # a version
+        self._is_new = False
         self._keys = FileKeys(())
         self._columns: tuple[str, Mapping[str, str]] = ("", {})
+
+    def created(self) -> None:
+        """Note that the table is new, so that its log can be read from the first commit."""
+        self._files, self._is_new = None, True
 
     def version(self) -> int:
         """Return the table's newest version, for which its log is listed; -1 if there is no table."""
@@ -91,13 +96,8 @@ class DirectTable:
         Raises:
             NotDirect: the statement must do it.
         """
-        under_way = self._delta.begin()
-        # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
-        under_way.readTxn().addOne(transaction.application)
+        under_way, files = self._begin(shape, transaction)
         under_way.readWholeTable()
-        files = self._follow(under_way.snapshot(), shape.keys)
-        if not files.is_simple or self._types(files.schema) != dict(shape.types):
-            raise NotDirect
         if files.transactions.get(transaction.application, -1) >= transaction.version:
             return None
         with contextlib.ExitStack() as stack:
@@ -124,6 +124,35 @@ class DirectTable:
             "numTargetFilesRemoved": replaced.whole_files,
         }
         return self._delta.commit_merge(under_way, [*added, *replaced.actions], transaction, metrics)
+
+    def append(self, view: str, shape: Shape, transaction: Transaction) -> int | None:
+        """Add a view's rows, in one commit.
+
+        Args:
+            view: with the columns of `shape`.
+
+        Returns:
+            As `merge`.
+
+        Raises:
+            NotDirect: the statement must do it.
+        """
+        under_way, files = self._begin(shape, transaction)
+        if files.transactions.get(transaction.application, -1) >= transaction.version:
+            return None
+        rows = self._spark.table(view).selectExpr(*map(quote, self._types(files.schema)))
+        added = self._delta.write(under_way, rows.coalesce(1) if shape.is_local else rows)
+        return self._delta.commit_append(under_way, added, transaction)
+
+    def _begin(self, shape: Shape, transaction: Transaction) -> tuple[Any, LiveFiles]:
+        """Return a transaction of Delta's, and the files of the version that it begins with. Raises NotDirect."""
+        under_way = self._delta.begin()
+        # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
+        under_way.readTxn().addOne(transaction.application)
+        files = self._follow(under_way.snapshot(), shape.keys)
+        if not files.is_simple or self._types(files.schema) != dict(shape.types):
+            raise NotDirect
+        return under_way, files
 
     def compact(self, target: int) -> int | None:
         """Write small files, and files with many deleted rows, again, as one of each partition, in one commit.
@@ -162,6 +191,9 @@ class DirectTable:
         if version < self._not_before:
             raise NotDirect
         self._files = None  # until all of them are read
+        if files is None and self._is_new and (first := self._delta.actions(0)) is not None:
+            files, self._keys = LiveFiles(keys, 0, first), FileKeys(keys)
+        self._is_new = False
         if (
             files is None
             or files.columns != tuple(keys)

@@ -194,11 +194,19 @@ class DeltaJvm:
 
     def commit_merge(self, under_way: Any, actions: Iterable[Any], transaction: Transaction, metrics: Mapping[str, int]) -> int:
         """Commit, with the session's user metadata, and return the version."""
-        now = self._some(time.time_ns() // 1_000_000)
-        note = self._class(f"{_DELTA}.actions.SetTransaction")(transaction.application, transaction.version, now)
         nothing = self._seq(())
         operation = self._class(f"{_DELTA}.DeltaOperations$Merge")(*[self._none] * 4, *[nothing] * 3)
-        return self._commit(under_way, [*actions, note], operation, metrics)
+        return self._commit(under_way, [*actions, self._noted(transaction)], operation, metrics)
+
+    def commit_append(self, under_way: Any, added: Iterable[Any], transaction: Transaction) -> int:
+        """Commit new files, with the session's user metadata and what their writing has counted, and return the version."""
+        append = self._class("org.apache.spark.sql.SaveMode").Append
+        operation = self._class(f"{_DELTA}.DeltaOperations$Write")(append, self._some(self._seq(())), *[self._none] * 7)
+        return int(under_way.commit(self._seq([*added, self._noted(transaction)]), operation))
+
+    def _noted(self, transaction: Transaction) -> Any:
+        now = self._some(time.time_ns() // 1_000_000)
+        return self._class(f"{_DELTA}.actions.SetTransaction")(transaction.application, transaction.version, now)
 
     def commit_compaction(self, under_way: Any, added: Iterable[Any], removed: Iterable[DataFile], metrics: Mapping[str, int]) -> int:
         """Commit files that have the rows of others, so that nobody who follows the table sees a change; return the version."""

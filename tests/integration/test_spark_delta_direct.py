@@ -86,6 +86,13 @@ class Written:
             shape = Shape(**{**vars(self.shape), "bounds": bounds})
             self.tables[way].merge(name, VIEW, shape, Watermark({TP: self.offset}))
 
+    def append(self, rows: Sequence[Row]) -> None:
+        self.offset += 1
+        held(self.spark, rows, is_local=self.shape.is_local)
+        for way, name in self.names.items():
+            self.tables[way].load(name)
+            self.tables[way].append(name, VIEW, self.shape, Watermark({TP: self.offset}))
+
     def sql(self, way: str) -> str:
         return f"delta.`{self.root}/public/{way}`"
 
@@ -97,6 +104,11 @@ class Written:
         said = ("numTargetRowsInserted", "numTargetRowsMatchedUpdated", "numTargetRowsMatchedDeleted", "numOutputRows", "numSourceRows")
         found = self.spark.sql(f"DESCRIBE HISTORY {self.sql(way)}").where("operation = 'MERGE'").collect()
         return [{name: commit["operationMetrics"][name] for name in said} for commit in found]
+
+
+def commits(spark: Any, table: str) -> list[Any]:
+    """The newest commit first."""
+    return list(spark.sql(f"DESCRIBE HISTORY {table}").collect())
 
 
 def is_by_statement(spark: Any, table: str) -> bool:
@@ -249,6 +261,56 @@ def test_rows_of_small_files_are_found_without_a_job_unless_dates_are_keys(
     ]
     [commit, *_] = written.history("direct")
     assert (commit["numTargetRowsInserted"], commit["numTargetRowsMatchedUpdated"]) == ("1", "2"), "a deleted row is no match"
+
+
+@delta
+@of_any_size
+@of_any_layout
+def test_rows_are_appended_as_by_the_statement(lake: DeltaLake, spark: Any, keys: tuple[str, ...], layout: Layout, is_local: bool) -> None:
+    def of_now() -> set[int]:
+        return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
+
+    written = Written(spark, str(lake.warehouse), shape_of(*keys, is_local=is_local), layout, "statements")
+    rows: list[Row] = [("c", number, f"né {number}", "2020-01-01", f"{number}.00", "ab"[number % 2]) for number in range(20)]
+    for part in (rows[:12], rows[12:], rows[:1]):
+        written.append(part)
+    assert written.rows("direct") == written.rows("statements")
+    assert len(written.rows("direct")) == 21
+    of_ways = ([commit.asDict() for commit in commits(spark, written.sql(way))[:-1]] for way in ("direct", "statements"))
+    for commit, by_statement in zip(*of_ways, strict=True):
+        said = ("operation", "operationParameters", "isBlindAppend", "readVersion")
+        assert [commit[name] for name in said] == [by_statement[name] for name in said]
+        assert commit["operationMetrics"].keys() == by_statement["operationMetrics"].keys()
+        assert commit["operationMetrics"].get("numOutputRows") == by_statement["operationMetrics"].get("numOutputRows")
+    written.names = {"direct": written.names["direct"]}
+    before = of_now()
+    written.append(rows[:2])
+    assert len(of_now() - before) == 1, "one writes"
+    written.merge([("u", 3, "né 3", "2020-01-01", "3.00", "b")])
+    assert not is_by_statement(spark, written.sql("direct")), "what was appended is known"
+    assert lake.watermark("direct") == {"t": {"0": 5}}
+
+
+@delta
+def test_rows_of_one_sequence_are_appended_once(lake: DeltaLake, spark: Any) -> None:
+    written, rows = Written(spark, str(lake.warehouse), shape_of("id"), Layout()), [("c", 1, "n", "2020-01-01", "1.00", "a")]
+    other, name = DeltaTables(spark, "lake", str(lake.warehouse), Writer("lake", 0, 1), {}), written.names["direct"]
+    other.load(name)
+    written.append(rows)
+    with pytest.raises(Conflict):
+        other.append(name, VIEW, written.shape, Watermark({TP: 9}))
+    assert len(written.rows("direct")) == 1
+    watched, stranger = Watched(), DeltaTables(spark, "lake", str(lake.warehouse), Writer("stranger", 0, 1), {})
+    late = watched(spark, parse(lake.config("t")), Writer("lake", 0, 1))
+    late.load(name)
+    watched.once(f"TABLE {VIEW}", lambda: written.append(rows))
+    with pytest.raises(Exception, match="DELTA_CONCURRENT_TRANSACTION"):
+        late.append(name, VIEW, written.shape, Watermark({TP: 9}))
+    late.load(name)
+    stranger.load(name)
+    watched.once(f"TABLE {VIEW}", lambda: stranger.append(name, VIEW, written.shape, Watermark({TP: 1})))
+    late.append(name, VIEW, written.shape, Watermark({TP: 9}))
+    assert len(written.rows("direct")) == 4, "rows of others are no conflict"
 
 
 @delta

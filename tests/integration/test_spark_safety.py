@@ -116,7 +116,7 @@ def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake:
     topic = lake.topic("t")
     config = lake.config(topic)
     lake.produce(topic, notes("a"))
-    watched = Watched()
+    watched = Watched(by_statements=lake.format == "delta")
     zombie = lake.start(config, make_tables=watched)
     lake.drain(zombie)
     lake.produce(topic, notes("b"))
@@ -194,7 +194,7 @@ def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
 def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_rows_again(lake: Lake) -> None:
     topic = lake.topic("t")
-    watched = Watched()
+    watched = Watched(by_statements=True)
     task = lake.start(lake.config(topic), make_tables=watched)
     lake.produce(topic, notes("a"))
     lake.drain(task)
@@ -351,7 +351,7 @@ def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offset
     policy = policy_of(older_than_ms=0)
     statements = 3 if lake.format == "iceberg" else 2
     for number in range(statements):
-        watched = Watched()
+        watched = Watched(by_statements=lake.format == "delta")
         task = lake.start(config, make_tables=watched)
         lake.produce(topic, notes(f"{number}"))
         lake.drain(task, report=False)
