@@ -1,4 +1,5 @@
-"""Records that the worker's own classes read: its converters and the connector's transforms, in Python on executors, over Arrow batches.
+"""Records that the worker's own classes read: its converters and the connector's transforms, in Python on executors, over Arrow batches, or
+in the driver's own process.
 
 What comes out is what `JsonConverter` would write, so all that follows is the same for every converter. A record's schemas are not carried
 along: each becomes a number. Topic, partition and offset stay the record's own, whatever transforms make of them; a topic to which they
@@ -20,7 +21,7 @@ from connect_py.converters.json_write import WriteOptions
 from connect_py.data import Schema
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
-from spark_sink.read.formats import PROBLEM, Fingerprint, PlainRecords, RecordFormat, whole_and_heads
+from spark_sink.read.formats import PROBLEM, CutRecord, Fingerprint, PlainRecords, RecordFormat, whole_and_heads
 from spark_sink.read.schemaless import kind_of_value
 
 if TYPE_CHECKING:
@@ -54,8 +55,25 @@ class ConvertedRecords:
         types = f"{_POSITION_TYPES}, {_CUT}, headers array<struct<key:string,value:binary>>, problem string"
         return kafka.mapInArrow(Converting(self._conversion, whole=False), types)
 
-    def cut(self, records: Sequence[LogRecord]) -> None:
-        """Return None: the runtime's converters are for processes of Spark's."""
+    def cut(self, records: Sequence[LogRecord]) -> list[CutRecord]:
+        """Convert records in this process. Raises as `Converting`."""
+        reader, writers = self._conversion.open(), SchemaCache(_Writer)
+        found: list[CutRecord] = []
+        try:
+            for record in records:
+                time = -1 if record.timestamp is None else record.timestamp
+                place = (record.topic, record.partition, record.offset, time)
+                try:
+                    read = reader.read(*place, record.key, record.value, record.headers)
+                    if read is None:
+                        continue
+                    kfp, vfp, key, value = _cut(read, writers)
+                    found.append(CutRecord(*place, kfp, vfp, _encoded(key), _encoded(value)))
+                except DataError as error:
+                    found.append(CutRecord(*place, None, PROBLEM, None, None, str(error)))
+        finally:
+            reader.close()
+        return found
 
     def whole(self, kafka: DataFrame) -> DataFrame:
         types = f"{_POSITION_TYPES}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"
@@ -150,6 +168,10 @@ def _whole(record: SinkRecord, writers: SchemaCache[_Writer]) -> _Parts:
         return b'{"schema":%b,"payload":%b}' % (writer.schema, writer.write(data).encode())
 
     return text(record.key_schema, record.key), text(record.value_schema, record.value), record.topic
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
 
 
 def _headers(record: SinkRecord) -> list[dict[str, Any]] | None:

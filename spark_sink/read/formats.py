@@ -51,6 +51,7 @@ class CutRecord(NamedTuple):
     vfp: int | None
     key: bytes | None
     value: bytes | None
+    problem: str | None = None
 
 
 class RecordFormat(Protocol):
@@ -75,7 +76,7 @@ class RecordFormat(Protocol):
         ...
 
     def cut(self, records: Sequence[LogRecord]) -> list[CutRecord] | None:
-        """Return records, cut, without Spark; None if one of them is for `rows`."""
+        """Return records, cut, without Spark: those that `rows` returns, without headers. None if one of them is for `rows`."""
         ...
 
     def whole(self, kafka: DataFrame) -> DataFrame:

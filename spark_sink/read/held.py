@@ -49,7 +49,7 @@ def _cut_schema() -> str:
     of = {"partition": types.IntegerType(), "timestamp": types.TimestampType()}
     of |= dict.fromkeys(("offset", "kfp", "vfp"), types.LongType())
     columns = types.StructType()
-    for name in (*CutRecord._fields, "problem", "route"):
+    for name in (*CutRecord._fields, "route"):
         columns.add(name, of.get(name, types.StringType()))
     return str(columns.json())
 
@@ -113,7 +113,7 @@ def _table(records: Sequence[LogRecord], *, headers: bool) -> pyarrow.RecordBatc
 def _cut_table(records: Sequence[CutRecord]) -> pyarrow.RecordBatch:
     import pyarrow as pa
 
-    nothing = [None] * len(records)
+    problems = [None if record.problem is None else record.problem.encode() for record in records]
     columns = {
         "topic": _bytes([record.topic.encode() for record in records], pa.string()),
         "partition": _numbers("i", [record.partition for record in records], pa.int32()),
@@ -123,8 +123,8 @@ def _cut_table(records: Sequence[CutRecord]) -> pyarrow.RecordBatch:
         "vfp": _numbers("q", [record.vfp for record in records], pa.int64()),
         "key": _bytes([record.key for record in records], pa.string()),
         "value": _bytes([record.value for record in records], pa.string()),
-        "problem": _bytes(nothing, pa.string()),
-        "route": _bytes(nothing, pa.string()),
+        "problem": _bytes(problems, pa.string()),
+        "route": _bytes([None] * len(records), pa.string()),
     }
     return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 

@@ -24,6 +24,7 @@ _BY = ("topic", "kfp", "vfp", "route", "partition")
 
 #: SQL: only a text that might be a truncate is parsed. Spark compares where the first character is found, and quotes are everywhere.
 _IS_TRUNCATE = """contains(value, 'p":"t"') AND get_json_object(value, '$.op') = 't'"""
+_LIKE_TRUNCATE = b'p":"t"'
 
 
 #: What the source block of the first and of the last row of a table in a snapshot says.
@@ -109,12 +110,13 @@ def summarize_cut(records: Sequence[CutRecord], placeholder: str, *, marks: bool
                 "route": None,
                 "offset": record.offset,
                 "placeholder": record.value is not None and (texts[0] in value or texts[1] in value),
-                "truncate": record.offset if b'p":"t"' in value and _members(value)[0] == "t" else None,
+                "truncate": record.offset if _LIKE_TRUNCATE in value and _members(value)[0] == "t" else None,
                 "mark": marks and (b'"snapshot":"first' in value or b'"snapshot":"last' in value) and _is_mark(value),
                 "size": len(value),
             }
 
-    times = {(TopicPartition(record.topic, record.partition), record.offset): 1000 * record.timestamp for record in records}
+    truncates = (record for record in records if record.value is not None and _LIKE_TRUNCATE in record.value)
+    times = {(TopicPartition(record.topic, record.partition), record.offset): 1000 * record.timestamp for record in truncates}
     return kinds(count_rows(looked_at()), times)
 
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from connect_py.api.record import TopicPartition
 from connect_py.converters.avro.converter import AvroConverter
 from connect_py.converters.json_converter import JsonConverter
+from spark_sink.read.converted import ConvertedRecords
+from spark_sink.read.held import frame_of, frame_of_cut
 from tests.fix_registry import SchemaRegistry
 from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 from tests.integration.test_spark_sink import assert_equals_the_source, recorded
@@ -119,3 +122,34 @@ def test_a_registry_that_does_not_answer_is_waited_for(lake: Lake, schema_regist
     schema_registry.failures.clear()
     lake.drain(task)
     assert json.dumps(lake.rows("t")) == '[{"id": 1, "n": 1}]'
+
+
+def test_the_driver_converts_as_executors_do(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = (
+        lake.config(topic)
+        | UNWRAP
+        | {
+            "transforms": "unwrap,drop",
+            "transforms.drop.type": "org.apache.kafka.connect.transforms.Filter",
+            "transforms.drop.predicate": "gone",
+            "predicates": "gone",
+            "predicates.gone.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+        }
+    )
+    columns = {"n": INT, "né": TEXT}
+    sent = [event("c", number, {"n": number, "né": f"ä漢 {number}"}, columns) for number in range(5)]
+    sent += [(sent[0][0], None), (b"no JSON", b"{"), event("u", 2, {"n": None, "né": None}, columns), event("c", 9, {"n": 1}, {"n": INT})]
+    lake.produce(topic, sent)
+    spark = lake.start(config).spark
+    records = lake.context.records({TopicPartition(topic, 0): (0, len(sent))}, 1_000_000)
+    assert records is not None
+    converted = ConvertedRecords(lake.context.conversion)
+    by_executors = converted.rows(frame_of(spark, records, headers=True)).drop("headers")
+    by_driver = frame_of_cut(spark, converted.cut(records)).drop("route")
+    assert by_driver.dtypes == [(name, by_executors.select(name).dtypes[0][1]) for name in by_driver.columns]
+    found = by_driver.orderBy("offset").collect()
+    assert found == by_executors.select(*by_driver.columns).orderBy("offset").collect()
+    assert [row["offset"] for row in found] == [0, 1, 2, 3, 4, 6, 7, 8]
+    assert [row["offset"] for row in found if row["problem"] is not None] == [6]
+    assert len({row["vfp"] for row in found}) == 3, "two schemas, and what cannot be read"
