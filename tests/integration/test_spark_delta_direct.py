@@ -285,7 +285,7 @@ def test_rows_are_appended_as_by_the_statement(lake: DeltaLake, spark: Any, keys
     written.names = {"direct": written.names["direct"]}
     before = of_now()
     written.append(rows[:2])
-    assert len(of_now() - before) == 1, "one writes"
+    assert len(of_now() - before) == (1 if is_local else 2), "one writes; another has made the rows that executors hold"
     written.merge([("u", 3, "né 3", "2020-01-01", "3.00", "b")])
     assert not is_by_statement(spark, written.sql("direct")), "what was appended is known"
     assert lake.watermark("direct") == {"t": {"0": 5}}
