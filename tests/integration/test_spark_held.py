@@ -13,7 +13,7 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import LogRecord
 from connect_py.kafka.range_reader import RangeReader
-from spark_sink.read.formats import Fingerprint, PlainRecords
+from spark_sink.read.formats import CutRecord, Fingerprint, PlainRecords
 from spark_sink.read.held import frame_of, frame_of_cut
 from spark_sink.read.ranges import Range, offsets_json
 from spark_sink.read.summary import summarize, summarize_cut
@@ -191,4 +191,4 @@ def test_a_record_without_a_schema_is_left_to_spark(held_spark: Any) -> None:
     with_one = with_schema(struct({"id": INT}), {"id": 1})
     assert plain.cut([Sent(0, with_one, with_one), Sent(1, b"7", with_one)]) is None
     assert plain.cut([Sent(0, with_one, with_one), Sent(1, with_one, b"")]) is None
-    assert plain.cut([Sent(0, None, None)]) == [("shop.public.t", 0, 0, 1_700_000_000_000, None, None, None, None)]
+    assert plain.cut([Sent(0, None, None)]) == [CutRecord("shop.public.t", 0, 0, 1_700_000_000_000, None, None, None, None)]
