@@ -71,7 +71,7 @@ HELD_RECORDS = 10_000
 _HELD_BYTES = 16_000_000
 
 #: Bytes of whole records that the driver reads for it, most of which are schemas.
-_FETCHED_BYTES = 32_000_000
+_FETCHED_BYTES = 48_000_000
 
 #: What a record is taken to have at least, and one of a topic that has not been read yet.
 _SHORTEST_BYTES, _UNKNOWN_BYTES = 1000, 100_000
