@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, LogRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.figures import SinkFigures
 from spark_sink.read.held import frame_of
@@ -41,19 +41,8 @@ _WAYS: tuple[tuple[str, bool], ...] = (("iceberg", False), ("delta", False), ("d
 
 _TABLE_SECONDS = 600.0
 
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """A record, as Kafka would hold it (`LogRecord`)."""
-
-    offset: int
-    key: bytes
-    value: bytes | None
-    topic: str = _TOPIC
-    partition: int = 0
-    timestamp: int | None = 1_700_000_000_000
-    timestamp_type: str | None = "CreateTime"
-    headers: Sequence[tuple[str, bytes | None]] = ()
+#: Epoch milliseconds of all events.
+_TIME = 1_700_000_000_000
 
 
 def rehearse(spark: SparkSession, folder: Path) -> None:
@@ -134,13 +123,13 @@ def _envelope() -> dict[str, Any]:
     return _struct({"before": row, "after": row, "source": _struct(_SOURCE), "op": _field("string"), **_TIMES})
 
 
-def _log() -> Iterator[list[_Record]]:
+def _log() -> Iterator[list[ConsumedRecord]]:
     """Yield batches of change events, as a source of a database writes them, with a tombstone after each delete."""
     schemas, offset, made = (_struct({"id": _ID}), _envelope()), 0, 0
-    times = dict.fromkeys(_TIMES, 1_700_000_000_000)
+    times = dict.fromkeys(_TIMES, _TIME)
     source = {**dict.fromkeys(_SOURCE, "rehearsal"), "schema": "public", "table": "t", "snapshot": "false", **times}
     for operations in _BATCHES:
-        batch: list[_Record] = []
+        batch: list[ConsumedRecord] = []
         for op in operations:
             made += op in "cr"
             key = {"id": made if op in "cr" else max(1, made - (20 if op == "u" else 40))}
@@ -152,8 +141,9 @@ def _log() -> Iterator[list[_Record]]:
                 json.dumps({"schema": schema, "payload": payload}, separators=(",", ":")).encode()
                 for schema, payload in zip(schemas, payloads, strict=True)
             )
-            batch += [_Record(offset, of_key, value), _Record(offset + 1, of_key, None)][: 2 if op == "d" else 1]
-            offset += 2 if op == "d" else 1
+            for text in (value, None) if op == "d" else (value,):
+                batch.append(ConsumedRecord(_TOPIC, 0, offset, _TIME, "CreateTime", of_key, text, ()))
+                offset += 1
         yield batch
 
 

@@ -8,7 +8,6 @@ move a record is part of the number. `open_format` says whether a connector need
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from connect_py.converters.json_write import WriteOptions
 from connect_py.data import Schema
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
-from spark_sink.read.formats import PROBLEM, CutRecord, Fingerprint, PlainRecords, RecordFormat, whole_and_heads
+from spark_sink.read.formats import PROBLEM, CutRecord, Fingerprint, PlainRecords, RecordFormat, number_of, whole_and_heads
 from spark_sink.read.schemaless import kind_of_value
 
 if TYPE_CHECKING:
@@ -143,8 +142,7 @@ class _Writer:
         """Return the schema's number in records of a topic, after the transforms; `kind` distinguishes values without a schema."""
         known = self._numbers.get((topic, kind))
         if known is None:
-            digest = hashlib.blake2b(b"\x00".join((self.schema, topic.encode(), kind.encode())), digest_size=8).digest()
-            known = self._numbers[(topic, kind)] = int.from_bytes(digest, "big") >> 1  # never negative, so never PROBLEM
+            known = self._numbers[(topic, kind)] = number_of(b"\x00".join((self.schema, topic.encode(), kind.encode())))
         return known
 
 

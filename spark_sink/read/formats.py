@@ -96,6 +96,11 @@ class RecordFormat(Protocol):
         ...
 
 
+def number_of(schema: bytes) -> int:
+    """Return a number of a schema. It is never `PROBLEM`."""
+    return int.from_bytes(hashlib.blake2b(schema, digest_size=8).digest(), "big") >> 1
+
+
 #: What JsonConverter writes between a schema and its value.
 _SEAM = ',"payload":'
 _SEAM_BYTES = _SEAM.encode()
@@ -141,25 +146,23 @@ class SchemaPrefixes:
         """Cut records as `split` says, if all of them have the seam. Schemas that have not been learned get numbers of their own."""
         found: list[CutRecord] = []
         for record in records:
-            key, value = record.key, record.value
-            if (key is not None and _SEAM_BYTES not in key) or (value is not None and _SEAM_BYTES not in value):
+            key, value = self._cut(record.key), self._cut(record.value)
+            if key is None or value is None:
                 return None
-            kfp, key = self._cut(key)
-            vfp, value = self._cut(value)
             timestamp = -1 if record.timestamp is None else record.timestamp
-            found.append(CutRecord(record.topic, record.partition, record.offset, timestamp, kfp, vfp, key, value))
+            found.append(CutRecord(record.topic, record.partition, record.offset, timestamp, key[0], value[0], key[1], value[1]))
         return found
 
-    def _cut(self, text: bytes | None) -> tuple[int | None, bytes | None]:
+    def _cut(self, text: bytes | None) -> tuple[int | None, bytes | None] | None:
+        """Return a text's number and payload; None if it has no seam."""
         if text is None:
             return None, None
-        head, _, payload = text.partition(_SEAM_BYTES)
-        return self._number(head), payload[:-1]
-
-    def _number(self, head: bytes) -> int:
+        head, seam, payload = text.partition(_SEAM_BYTES)
+        if not seam:
+            return None
         if (number := self._numbers.get(head)) is None:
-            number = self._numbers[head] = int.from_bytes(hashlib.blake2b(head, digest_size=8).digest(), signed=True)
-        return number
+            number = self._numbers[head] = number_of(head)
+        return number, payload[:-1]
 
     def split(self) -> list[list[str]]:
         """Return select lists, to be applied one after the other to Kafka's columns.

@@ -91,10 +91,7 @@ def _table(records: Sequence[LogRecord], *, headers: bool) -> pyarrow.RecordBatc
     columns = {
         "key": _bytes([record.key for record in records]),
         "value": _bytes([record.value for record in records]),
-        "topic": _bytes([record.topic.encode() for record in records], pa.string()),
-        "partition": _numbers("i", [record.partition for record in records], pa.int32()),
-        "offset": _numbers("q", [record.offset for record in records], pa.int64()),
-        "timestamp": _numbers("q", [1000 * moment for moment in moments], pa.timestamp("us", "UTC")),
+        **_positions(records, moments),
         "timestampType": _numbers("i", [_TIMESTAMP_TYPES[record.timestamp_type] for record in records], pa.int32()),
     }
     if headers:
@@ -110,15 +107,24 @@ def _table(records: Sequence[LogRecord], *, headers: bool) -> pyarrow.RecordBatc
     return pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
 
+def _positions(records: Sequence[LogRecord] | Sequence[CutRecord], moments: Sequence[int]) -> dict[str, Any]:
+    """Return the columns that say where records stand, and when they were written (epoch milliseconds)."""
+    import pyarrow as pa
+
+    return {
+        "topic": _bytes([record.topic.encode() for record in records], pa.string()),
+        "partition": _numbers("i", [record.partition for record in records], pa.int32()),
+        "offset": _numbers("q", [record.offset for record in records], pa.int64()),
+        "timestamp": _numbers("q", [1000 * moment for moment in moments], pa.timestamp("us", "UTC")),
+    }
+
+
 def _cut_table(records: Sequence[CutRecord]) -> pyarrow.RecordBatch:
     import pyarrow as pa
 
     problems = [None if record.problem is None else record.problem.encode() for record in records]
     columns = {
-        "topic": _bytes([record.topic.encode() for record in records], pa.string()),
-        "partition": _numbers("i", [record.partition for record in records], pa.int32()),
-        "offset": _numbers("q", [record.offset for record in records], pa.int64()),
-        "timestamp": _numbers("q", [1000 * record.timestamp for record in records], pa.timestamp("us", "UTC")),
+        **_positions(records, [record.timestamp for record in records]),
         "kfp": _numbers("q", [record.kfp for record in records], pa.int64()),
         "vfp": _numbers("q", [record.vfp for record in records], pa.int64()),
         "key": _bytes([record.key for record in records], pa.string()),

@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 #: What records of one kind and partition share.
 _BY = ("topic", "kfp", "vfp", "route", "partition")
 
-#: SQL: only a text that might be a truncate is parsed. Spark compares where the first character is found, and quotes are everywhere.
-_IS_TRUNCATE = """contains(value, 'p":"t"') AND get_json_object(value, '$.op') = 't'"""
-_LIKE_TRUNCATE = b'p":"t"'
-
+#: Only a text that might be a truncate is parsed. Spark compares where the first character is found, and quotes are everywhere.
+_LIKE_TRUNCATE = 'p":"t"'
+#: SQL: it is one.
+_IS_TRUNCATE = f"contains(value, '{_LIKE_TRUNCATE}') AND get_json_object(value, '$.op') = 't'"
 
 #: What the source block of the first and of the last row of a table in a snapshot says.
 _MARKS = ("first", "first_in_data_collection", "last_in_data_collection", "last")
+_LIKE_MARKS = ('"snapshot":"first', '"snapshot":"last')
 
 #: SQL: such a row. As with truncates, few texts are parsed.
 IS_MARK = (
-    """(contains(value, '"snapshot":"first') OR contains(value, '"snapshot":"last')) AND get_json_object(value, '$.op') = 'r' """
+    f"({' OR '.join(f'contains(value, {literal(text)})' for text in _LIKE_MARKS)}) AND get_json_object(value, '$.op') = 'r' "
     f"AND get_json_object(value, '$.source.snapshot') IN {_MARKS}"
 )
 
@@ -91,13 +92,14 @@ def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False, is_held
         "coalesce(octet_length(value), 0) size",
     )
     by_partition = count_rows(found.collect()) if is_held else _counted(found)
-    truncates = [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
+    truncates = _last_truncates(by_partition)
     return kinds(by_partition, _times(rows, truncates) if truncates else {})
 
 
 def summarize_cut(records: Sequence[CutRecord], placeholder: str, *, marks: bool = False) -> list[RecordKind]:
     """Count kinds of records as `summarize` does, of records that the driver has cut and that have no routing value. Pure."""
-    texts = (placeholder.encode(), base64.b64encode(placeholder.encode()))
+    placeholders = (placeholder.encode(), base64.b64encode(placeholder.encode()))
+    like_truncate, like_marks = _LIKE_TRUNCATE.encode(), tuple(text.encode() for text in _LIKE_MARKS)
 
     def looked_at() -> Iterator[Mapping[str, Any]]:
         for record in records:
@@ -109,15 +111,24 @@ def summarize_cut(records: Sequence[CutRecord], placeholder: str, *, marks: bool
                 "vfp": record.vfp,
                 "route": None,
                 "offset": record.offset,
-                "placeholder": record.value is not None and (texts[0] in value or texts[1] in value),
-                "truncate": record.offset if _LIKE_TRUNCATE in value and _members(value)[0] == "t" else None,
-                "mark": marks and (b'"snapshot":"first' in value or b'"snapshot":"last' in value) and _is_mark(value),
+                "placeholder": record.value is not None and any(text in value for text in placeholders),
+                "truncate": record.offset if like_truncate in value and _members(value)[0] == "t" else None,
+                "mark": marks and any(text in value for text in like_marks) and _is_mark(value),
                 "size": len(value),
             }
 
-    truncates = (record for record in records if record.value is not None and _LIKE_TRUNCATE in record.value)
-    times = {(TopicPartition(record.topic, record.partition), record.offset): 1000 * record.timestamp for record in truncates}
-    return kinds(count_rows(looked_at()), times)
+    by_partition = count_rows(looked_at())
+    if not (truncates := frozenset(_last_truncates(by_partition))):
+        return kinds(by_partition, {})
+    places = ((TopicPartition(record.topic, record.partition), record.offset) for record in records)
+    return kinds(
+        by_partition, {place: 1000 * record.timestamp for place, record in zip(places, records, strict=True) if place in truncates}
+    )
+
+
+def _last_truncates(by_partition: Iterable[Row | Mapping[str, Any]]) -> list[tuple[TopicPartition, int]]:
+    """Return where the last truncates of partitions stand."""
+    return [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
 
 
 def _members(value: bytes) -> tuple[Any, Any]:

@@ -96,10 +96,10 @@ class DirectTable:
         Raises:
             NotDirect: the statement must do it.
         """
-        under_way, files = self._begin(shape, transaction)
-        under_way.readWholeTable()
-        if files.transactions.get(transaction.application, -1) >= transaction.version:
+        if (begun := self._begin(shape, transaction)) is None:
             return None
+        under_way, files = begun
+        under_way.readWholeTable()
         with contextlib.ExitStack() as stack:
             rows = self._spark.table(view)
             stack.enter_context(having_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}))  # a job for each shuffle
@@ -137,22 +137,25 @@ class DirectTable:
         Raises:
             NotDirect: the statement must do it.
         """
-        under_way, files = self._begin(shape, transaction)
-        if files.transactions.get(transaction.application, -1) >= transaction.version:
+        if (begun := self._begin(shape, transaction)) is None:
             return None
+        under_way, files = begun
         rows = self._spark.table(view).selectExpr(*map(quote, self._types(files.schema)))
         added = self._delta.write(under_way, rows.coalesce(1) if shape.is_local else rows)
         return self._delta.commit_append(under_way, added, transaction)
 
-    def _begin(self, shape: Shape, transaction: Transaction) -> tuple[Any, LiveFiles]:
-        """Return a transaction of Delta's, and the files of the version that it begins with. Raises NotDirect."""
+    def _begin(self, shape: Shape, transaction: Transaction) -> tuple[Any, LiveFiles] | None:
+        """Return a transaction of Delta's, and the files of the version that it begins with.
+
+        None if another commit has the application's version already. Raises NotDirect.
+        """
         under_way = self._delta.begin()
         # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
         under_way.readTxn().addOne(transaction.application)
         files = self._follow(under_way.snapshot(), shape.keys)
         if not files.is_simple or self._types(files.schema) != dict(shape.types):
             raise NotDirect
-        return under_way, files
+        return None if files.transactions.get(transaction.application, -1) >= transaction.version else (under_way, files)
 
     def compact(self, target: int) -> int | None:
         """Write small files, and files with many deleted rows, again, as one of each partition, in one commit.
