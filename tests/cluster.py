@@ -337,10 +337,9 @@ class History:
         """Starts that wrote within a time."""
         return {record.incarnation for record in self.records if since <= record.ms <= until}
 
-    @property
-    def longest_pause(self) -> int:
-        """Longest time between two records, in milliseconds."""
-        return max((ended - began for began, ended in self.pauses(0, now_ms())), default=0)
+    def longest_pause(self, since: int, until: int) -> int:
+        """Longest time between two records within a time, in milliseconds."""
+        return max((ended - began for began, ended in self.pauses(since, until)), default=0)
 
     def pauses(self, since: int, until: int) -> list[tuple[int, int]]:
         """Times between two records within a time, the longest last."""
@@ -389,6 +388,9 @@ PAUSE_MS = 200
 #: It works for longer in that time than a canary does, on several threads, and waits for the broker's and the worker's processes.
 WAITS_OF_A_TASK = 2
 
+#: A pause that such a task has by a fault is longer than this multiple of what tasks of another group have on the same machine.
+USUAL_PAUSES = 2
+
 
 @dataclass(slots=True)
 class Figures:
@@ -398,17 +400,27 @@ class Figures:
         handed_over: by kind of fault, how long after it another worker wrote.
         late: what took longer than is allowed and than the machine withheld.
         pauses: the longest of each task that a fault did not concern.
-        stopped: pauses that neither `PAUSE_MS` nor what the machine withheld explain.
+        usual: the longest of tasks of another group, in all that time.
+        stopped: pauses that neither `PAUSE_MS`, nor what the machine withheld, nor the usual ones explain.
     """
 
     handed_over: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     late: list[str] = field(default_factory=list)
     pauses: list[int] = field(default_factory=list)
+    usual: int = 0
     stopped: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, faults: Sequence[Fault], histories: Mapping[tuple[str, int], History], canary: Canary) -> Figures:
-        found = cls()
+    def of(
+        cls, faults: Sequence[Fault], histories: Mapping[tuple[str, int], History], canary: Canary, apart: Iterable[History] = ()
+    ) -> Figures:
+        """Read what the topics say.
+
+        Args:
+            apart: of tasks of another group, with which nothing was done.
+        """
+        began, ended = min(fault.began for fault in faults), max(fault.until for fault in faults)
+        found = cls(usual=max((history.longest_pause(began, ended) for history in apart), default=0))
         for fault in faults:
             for task, history in histories.items():
                 if task in fault.tasks:
@@ -432,10 +444,13 @@ class Figures:
             return
         self.pauses.append(pauses[-1][1] - pauses[-1][0])
         for began, ended in pauses:
-            if ended - began > PAUSE_MS and ended - began > PAUSE_MS + WAITS_OF_A_TASK * (withheld := canary.withheld(began, ended)):
+            took = ended - began
+            if took > max(PAUSE_MS, USUAL_PAUSES * self.usual) and took > PAUSE_MS + WAITS_OF_A_TASK * (
+                withheld := canary.withheld(began, ended)
+            ):
                 self.stopped.append(
-                    f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} wrote nothing for {ended - began} ms, "
-                    f"{began - fault.began} ms after it; {withheld} ms were withheld"
+                    f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} wrote nothing for {took} ms, {began - fault.began} ms after it; "
+                    f"{withheld} ms were withheld, and tasks of another group paused for up to {self.usual} ms"
                 )
 
     def __str__(self) -> str:
@@ -449,7 +464,7 @@ class Figures:
             lines.append(
                 f"{len(ordered)} windows of unaffected tasks, longest pause in ms: median {ordered[len(ordered) // 2]}, "
                 f"p99 {ordered[int(len(ordered) * 0.99)]}, longest {ordered[-1]}; over {PAUSE_MS} ms: {over}, "
-                f"all but {len(self.stopped)} of them by the machine"
+                f"all but {len(self.stopped)} of them by the machine; longest of another group's tasks: {self.usual}"
             )
         return "\n".join(lines)
 

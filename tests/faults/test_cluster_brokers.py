@@ -11,7 +11,7 @@ import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.brokers import Brokers
-from tests.cluster import SETTINGS, Cluster, assert_nothing_lost_and_one_owner
+from tests.cluster import SETTINGS, Cluster, assert_nothing_lost_and_one_owner, now_ms
 from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
 from tests.killable_broker import KillableBroker
@@ -54,7 +54,7 @@ def assert_all_is_well(cluster: Cluster, kafka: Kafka) -> None:
     eventually(lambda: all(kafka.count(topic) > count + 10 for topic, count in counts.items()), "more records of all tasks", 60)
     histories = cluster.histories(kafka, shown)
     assert len(histories) == TASKS
-    pauses = {task: history.longest_pause for task, history in histories.items()}
+    pauses = {task: history.longest_pause(0, now_ms()) for task, history in histories.items()}
     print(f"longest pauses in ms: {sorted(pauses.values())}; repeated: {sum(history.repeated for history in histories.values())}")
     assert_nothing_lost_and_one_owner(cluster, histories, kafka)
 

@@ -2,7 +2,8 @@
 
 What holds is read from the topics: no number is missing, no start of a task writes after a later one has begun, no stored offset goes back;
 and of a PostgreSQL table, every row has arrived. With exactly once, a reader of committed records finds nothing twice. Times are printed,
-and asserted but for what the machine withheld (`tests.canary`). A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
+and asserted but for what the machine withheld (`tests.canary`); a pause of a task that no fault concerns must also be longer than twice
+those of another group's tasks, with which nothing is done. A seed is printed; give it as FAULTS_SEED to repeat a run's choices.
 CLUSTER_FAULTS is the number of faults of each kind; by default the long form has 12 kills, 6 freezes and 6 ends, and half of each with
 exactly once.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +48,14 @@ TABLE = "table"
 
 #: How soon others have a worker's work.
 KILLED_MS, TERMINATED_MS = SESSION_MS + DELAY_MS + 3_000, 5_000
+
+
+@pytest.fixture
+def apart(kafka: Kafka, tmp_path: Path, tag: str) -> Iterator[Cluster]:
+    """Another group on the same broker."""
+    made = Cluster(tmp_path / "apart", kafka.bootstrap, f"{tag}-apart")
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -115,20 +126,32 @@ class Series:
 
 
 def run_series(
-    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kinds: list[str], *, exact: bool = False
+    cluster: Cluster,
+    apart: Cluster,
+    kafka: Kafka,
+    postgres: PostgresAddress,
+    database: str,
+    dice: random.Random,
+    kinds: list[str],
+    *,
+    exact: bool = False,
 ) -> Figures:
     """Returns times of the faults.
 
     Args:
+        apart: another group, whose tasks show what the machine does to those that no fault concerns.
         exact: with ``exactly.once.source.support=enabled``.
     """
-    cluster.add(3, exactly_once_source_support="enabled" if exact else "disabled")
+    support = "enabled" if exact else "disabled"
+    cluster.add(3, exactly_once_source_support=support)
+    apart.add(exactly_once_source_support=support)
+    apart.create("apart", apart.counting("apart", TASKS_EACH))
     for number in range(COUNTING):
         cluster.create(f"c{number}", cluster.counting(f"c{number}", TASKS_EACH))
     series = Series(cluster, dice)
     with Canary() as canary, Inserting(postgres, database) as inserting:
         cluster.create(TABLE, postgres_source(postgres, database, cluster.tag, table_include_list="public.item"))
-        shown = cluster.await_all_running(TASKS)
+        shown, untouched = cluster.await_all_running(TASKS), apart.await_all_running(TASKS_EACH)
         for kind in kinds:
             series.strike(kind)
     rows, records = inserting.await_all(kafka, f"pg_{cluster.tag}.public.item")
@@ -138,7 +161,7 @@ def run_series(
     numbers = sum(len(history.records) for history in histories.values())
     mode = "exactly once" if exact else "at least once"
     print(f"{len(kinds)} faults, {mode}: {numbers} numbers, {repeated} of them repeated; {rows} rows of PostgreSQL in {records} records")
-    figures = Figures.of(series.faults, histories, canary)
+    figures = Figures.of(series.faults, histories, canary, apart.histories(kafka, untouched).values())
     print(figures)
     assert_nothing_lost_and_one_owner(cluster, histories, kafka)
     assert not exact or (repeated, records) == (0, rows), "a reader of committed records finds some twice"
@@ -153,10 +176,10 @@ def rounds(default: int) -> int:
 
 
 def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owner(
-    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random
+    cluster: Cluster, apart: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random
 ) -> None:
     kinds = dice.sample(["kill", "freeze", "terminate"], 3)
-    figures = run_series(cluster, kafka, postgres, database, dice, kinds)
+    figures = run_series(cluster, apart, kafka, postgres, database, dice, kinds)
     assert figures.late == []
     assert figures.stopped == []
 
@@ -165,9 +188,17 @@ def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owne
 @pytest.mark.parametrize("exact", [False, True], ids=["at-least-once", "exactly-once"])
 @pytest.mark.parametrize(("kind", "count"), [("kill", 12), ("freeze", 6), ("terminate", 6)])
 def test_so_it_is_again_and_again(
-    cluster: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random, kind: str, count: int, exact: bool
+    cluster: Cluster,
+    apart: Cluster,
+    kafka: Kafka,
+    postgres: PostgresAddress,
+    database: str,
+    dice: random.Random,
+    kind: str,
+    count: int,
+    exact: bool,
 ) -> None:
     assert HEARTBEAT_MS < SESSION_MS
-    figures = run_series(cluster, kafka, postgres, database, dice, [kind] * rounds(count // 2 if exact else count), exact=exact)
+    figures = run_series(cluster, apart, kafka, postgres, database, dice, [kind] * rounds(count // 2 if exact else count), exact=exact)
     assert figures.late == []
     assert figures.stopped == []

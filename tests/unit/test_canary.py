@@ -39,10 +39,20 @@ def test_a_pause_is_forgiven_as_far_as_the_machine_stood_still() -> None:
     fault = Fault("kill", "w", set(), 0, 1_000, 2_000)
     task = ("c", 0)
     stands = {task: history(0, 40, 300, 340)}
-    assert Figures.of([fault], stands, QUIET).stopped == ["kill of w: c-0 wrote nothing for 260 ms, 40 ms after it; 0 ms were withheld"]
+    assert Figures.of([fault], stands, QUIET).stopped == [
+        "kill of w: c-0 wrote nothing for 260 ms, 40 ms after it; 0 ms were withheld, and tasks of another group paused for up to 0 ms"
+    ]
     assert Figures.of([fault], stands, Canary([[Wait(100, 151, 30)]])).stopped == []
     assert Figures.of([fault], stands, Canary([[Wait(400, 481, 60)]])).stopped != []
     assert Figures.of([fault], {task: history(0, 200, 400)}, QUIET).stopped == []
+
+
+def test_a_pause_is_forgiven_that_is_no_longer_than_twice_those_of_another_group() -> None:
+    fault = Fault("kill", "w", set(), 1_000, 1_000, 3_000)
+    stands = {("c", 0): history(1_000, 1_040, 1_300)}
+    assert Figures.of([fault], stands, QUIET, [history(1_000, 1_040), history(1_000, 1_130)]).stopped == []
+    assert Figures.of([fault], stands, QUIET, [history(1_000, 1_129)]).stopped != []
+    assert Figures.of([fault], stands, QUIET, [history(100, 900)]).stopped != [], "a pause before the faults"
 
 
 def test_a_hand_over_is_late_beyond_its_limit_and_what_the_machine_withheld() -> None:
