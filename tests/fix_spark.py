@@ -94,8 +94,8 @@ class Watched:
 
     Attributes:
         tables: those that were opened last.
-        before: called with each statement before it is sent; for the reading of a table with ``TABLE name``, for branches with
-            ``CREATE BRANCH of name``, ``PUBLISH BRANCH of name`` and so on.
+        before: called with each statement before it is sent; for a setting with ``SET name``, for branches with ``CREATE BRANCH of name``,
+            ``PUBLISH BRANCH of name`` and so on.
         after: the same after it was carried out.
         by_statements: whether branches are used, and Delta's tables written, by statements, as over Spark Connect.
     """
@@ -138,15 +138,28 @@ class _WatchedSession:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._spark, name)
 
-    def table(self, name: str) -> Any:
-        self._watched.before(f"TABLE {name}")
-        return self._spark.table(name)
+    @property
+    def conf(self) -> Any:
+        return _WatchedSettings(self._spark.conf, self._watched)
 
     def sql(self, text: str) -> Any:
         self._watched.before(text)
         found = self._spark.sql(text)
         self._watched.after(text)
         return found
+
+
+class _WatchedSettings:
+    def __init__(self, settings: Any, watched: Watched) -> None:
+        self._settings = settings
+        self._watched = watched
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._settings, name)
+
+    def set(self, key: str, value: str) -> None:
+        self._watched.before(f"SET {key}")
+        self._settings.set(key, value)
 
 
 class _WatchedBranches:

@@ -34,7 +34,7 @@ from spark_sink.read.held import frame_of, frame_of_cut
 from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, offsets_json
 from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize, summarize_cut
 from spark_sink.routing import TableName
-from spark_sink.spark.local import collect_locally
+from spark_sink.spark.local import collect_locally, select
 from spark_sink.spark.session import parallelism
 from spark_sink.sql.decode import decode_sql, problems_sql
 from spark_sink.sql.record_schema import Form, RecordSchema, parse_head, read_schemas
@@ -149,14 +149,14 @@ class Batch:
         """Return typed rows of one group (see `decode_sql`): those for which the SQL condition holds, without rejected ones."""
         frame = self.records(group, condition, config)
         for step in decode_sql(group.schema, group.route, config):
-            frame = frame.selectExpr(*step)
+            frame = select(frame, step)
         return frame
 
     def problems(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
         """Return topic, partition, offset and problem of the records of a group that cannot be decoded."""
         frame = self.records(group, condition, config)
         for step in problems_sql(group.schema, group.route, config):
-            frame = frame.selectExpr(*step)
+            frame = select(frame, step)
         return frame.where("problem IS NOT NULL")
 
     def records(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:

@@ -48,9 +48,12 @@ SHA256 = {
     "org.apache.commons:commons-pool2:2.12.1": "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
 }
 
-#: `LocalFiles.java`, compiled by `tests/local_files.py`, and its class.
+#: `LocalFiles.java`, compiled by `tests/local_files.py`, and its classes by the properties of Hadoop's that choose them.
 LOCAL_FILES = Path(__file__).with_name("local-files.jar")
-LOCAL_FILES_CLASS = "io.github.connectpy.spark.LocalFiles"
+LOCAL_FILES_CLASSES = {
+    "fs.file.impl": "io.github.connectpy.spark.LocalFiles",
+    "fs.AbstractFileSystem.file.impl": "io.github.connectpy.spark.LocalFiles$OfContext",
+}
 
 #: A cold download of the sink's libraries (70 MB) took 20 s; ten minutes are for slow lines.
 RESOLVE_TIMEOUT_SECONDS = 600.0

@@ -54,9 +54,6 @@ _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 #: Names that pyspark looks up for every statement.
 _KEPT_NAMES = ("PythonUtils", "org.apache.spark.sql.functions")
 
-#: Of Hadoop: the class that reads and writes local files.
-_LOCAL_FILES = "fs.file.impl"
-
 #: What pyspark gives to `spark-submit`.
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 #: Spark's own variable for the driver's address (`Utils.scala`).
@@ -189,6 +186,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
             local.java_class(session, name)
         if str(jars.local_files()) in settings.get("spark.jars", "").split(","):
             _use_local_files(session)
+        _forget_sources(session)
         made = Jvm(session, scratch)
         if is_local and made.pid is not None:
             let_compiler_give_way(made.pid)
@@ -208,11 +206,25 @@ def let_compiler_give_way(pid: int) -> None:
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), _COMPILER_NICENESS)
 
 
+def _forget_sources(session: SparkSession) -> None:
+    """Have Hadoop's settings go into jobs without the names of the files that they are from: each of a thousand is compressed by itself,
+    and read again by each task (`Configuration.write`)."""
+    from py4j.protocol import Py4JError
+
+    configuration = session.sparkContext._jsc.hadoopConfiguration()
+    configuration.size()  # it has read the files then
+    with contextlib.suppress(Py4JError):  # a Hadoop that has no such field
+        sources = configuration.getClass().getDeclaredField("updatingResource")
+        sources.setAccessible(True)
+        sources.get(configuration).clear()
+
+
 def _use_local_files(session: SparkSession) -> None:
     """Have local files written without a process for each, unless another way of writing them is configured."""
     configuration = session.sparkContext._jsc.hadoopConfiguration()
-    if configuration.get(_LOCAL_FILES) is None:
-        configuration.set(_LOCAL_FILES, jars.LOCAL_FILES_CLASS)
+    if configuration.get("fs.file.impl") is None:
+        for key, name in jars.LOCAL_FILES_CLASSES.items():
+            configuration.set(key, name)
         # the one that Spark has used so far would be found again
         getattr(session.sparkContext._jvm, "org.apache.hadoop.fs.FileSystem").getLocal(configuration).close()
 

@@ -5,10 +5,14 @@ Only of a session with a JVM in this process; over Spark Connect the rows are on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+#: Between expressions; none has it, since SQL texts of the sources have none.
+_SEPARATOR = "\0"
 
 #: pyspark's frames are made of its objects.
 _DATASET = "org.apache.spark.sql.classic.Dataset"
@@ -19,12 +23,44 @@ def has_java(session: Any) -> bool:
     return hasattr(session, "_jsparkSession")
 
 
+class JavaClass:
+    """A class of the JVM, each of whose members is looked up once: py4j asks for it each time that it is used."""
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._made, name)
+        setattr(self, name, found)
+        return found
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._made(*arguments)
+
+
 def java_class(session: Any, name: str) -> Any:
     """Return a class of the JVM, which is looked up once: py4j has each package that pyspark imports tried, in some three hundred jars."""
     view = session._jvm
     found = getattr(view, name)
-    setattr(view, name, found)
+    if not isinstance(found, JavaClass):
+        found = JavaClass(found)
+        setattr(view, name, found)
     return found
+
+
+def scala_object(session: Any, name: str) -> Any:
+    """Return an object of Scala's."""
+    return getattr(java_class(session, name + "$"), "MODULE$")
+
+
+def select(frame: DataFrame, expressions: Iterable[str]) -> DataFrame:
+    """Return `frame.selectExpr(*expressions)`; pyspark hands over each expression by a call of its own."""
+    texts, made = list(expressions), cast("Any", frame)
+    session = made.sparkSession
+    if not has_java(session) or any(_SEPARATOR in text for text in texts):
+        return frame.selectExpr(*texts)
+    separated = java_class(session, "java.util.regex.Pattern").compile(_SEPARATOR).split(_SEPARATOR.join(texts))
+    return _of(session, made._jdf.selectExpr(scala_object(session, "scala.collection.immutable.ArraySeq").unsafeWrapArray(separated)))
 
 
 def collect_locally(frame: DataFrame) -> DataFrame:

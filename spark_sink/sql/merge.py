@@ -47,6 +47,7 @@ class Shape:
         unseen: by topic, the offset at which a snapshot of all rows began: rows that have not been written since are removed.
         bounds: conditions of a table `t` that hold for its rows with the keys of this batch (`spark_sink.tables.bounds`).
         is_local: whether the driver holds the rows, so that a statement may read them more than once and always finds the same.
+        puts: by the texts of the keys, whether a row is put into the table or deletes one; of rows that the driver has looked at.
         is_narrow: whether in addition few rows of the table can match, because all keys are listed in `bounds`.
     """
 
@@ -63,6 +64,7 @@ class Shape:
     unseen: Mapping[str, int] = field(default_factory=dict)
     bounds: tuple[str, ...] = ()
     is_local: bool = False
+    puts: Mapping[tuple[str, ...], bool] | None = None
     is_narrow: bool = False
 
 
@@ -78,14 +80,15 @@ def unknown_flag(column: str) -> str:
     return f"$unknown:{column}"
 
 
-def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types: Mapping[str, str] | None = None) -> DataFrame:
-    """Bring a decoded frame into the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
+def unify_sql(columns: Iterable[str], shape: Shape, unavailable: Mapping[str, str], types: Mapping[str, str] | None = None) -> list[str]:
+    """Return SQL that brings a decoded frame into the table's shape: all columns, in order, in the merged types, with flags for unknowns.
 
     Args:
+        columns: of the frame.
         unavailable: SQL by column that is true where it has the placeholder (`placeholder_conditions`).
         types: of the frame's columns, as far as they have parts.
     """
-    has = set(frame.columns)
+    has = set(columns)
     unknown: dict[str, str] = {}
     for name in shape.unknown:
         if name not in has:
@@ -95,7 +98,7 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
         if shape.soft:  # what orders a delete is known if its old row holds it
             deleted = "`$op` = 'd'" if name != shape.order or name not in has else f"`$op` = 'd' AND {quote(name)} IS NULL"
             unknown[name] = f"({deleted} OR {unknown[name]})"
-    select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
+    found = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
     for name, type_ in shape.types.items():
         value = quote(name) if name in has else "NULL"
         if name == shape.unavailable:
@@ -105,8 +108,8 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
             value = f"IF({unknown[name]}, NULL, {value})"
         if types and name in has and "<" in type_ and types.get(name, type_) != type_:
             value = conformed(value, parse_type(types[name]), parse_type(type_))
-        select.append(f"CAST({value} AS {type_}) {quote(name)}")
-    return frame.selectExpr(*select, *(f"{condition} {quote(unknown_flag(name))}" for name, condition in unknown.items()))
+        found.append(f"CAST({value} AS {type_}) {quote(name)}")
+    return [*found, *(f"{condition} {quote(unknown_flag(name))}" for name, condition in unknown.items())]
 
 
 #: Types in which the placeholder does not look like its text or its base64, by which a batch is searched (`spark_sink.read.summary`).

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructField
 
+#: By which a statement finds its rows.
+_VIEW = "connect_py_changes"
+
 
 @dataclass(frozen=True)
 class TableState:
@@ -133,8 +136,8 @@ class Tables(Protocol):
         """Return whether `merge` of rows that Spark holds reads the whole table unless `shape.bounds` says where the keys can be."""
         ...
 
-    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        """Upsert and delete the rows of a view and store the watermark, in one commit.
+    def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        """Upsert and delete rows and store the watermark, in one commit.
 
         Args:
             truncate: ``apply`` empties the table first, ``soft`` marks its rows as deleted first; readers never see the state between.
@@ -145,8 +148,8 @@ class Tables(Protocol):
         """
         ...
 
-    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        """Insert the rows of a view and store the watermark, in one commit. Raises as `merge`."""
+    def append(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        """Insert rows and store the watermark, in one commit. Raises as `merge`."""
         ...
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
@@ -300,6 +303,16 @@ def having_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterato
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
+
+
+@contextlib.contextmanager
+def viewed(rows: DataFrame) -> Iterator[str]:
+    """Give rows the name by which a statement finds them; a session writes one table at a time."""
+    rows.createOrReplaceTempView(_VIEW)
+    try:
+        yield _VIEW
+    finally:
+        rows.sparkSession.catalog.dropTempView(_VIEW)
 
 
 def insert_nothing_sql(table: str) -> str:

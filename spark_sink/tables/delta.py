@@ -39,6 +39,7 @@ from spark_sink.tables.base import (
     properties_sql,
     state_of,
     tables_of_catalog,
+    viewed,
 )
 from spark_sink.tables.bounds import key_bounds
 from spark_sink.tables.delta_direct import DirectTable, NotDirect, is_direct
@@ -258,33 +259,34 @@ class DeltaTables:
         direct = self._directly(name) if is_direct(shape) else None
         return direct if direct is not None and direct.may_merge(shape) else None
 
-    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+    def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and (direct := self._directly_merged(name, shape)) is not None:
             try:
-                self._commit_by(name, self._written_directly(lambda transaction: direct.merge(view, shape, transaction)), watermark)
+                self._commit_by(name, self._written_directly(lambda transaction: direct.merge(rows, shape, transaction)), watermark)
                 return
             except NotDirect:
                 if not (shape.is_local or shape.bounds):
-                    shape = replace(shape, bounds=key_bounds(self._spark.table(view), shape))
+                    shape = replace(shape, bounds=key_bounds(rows, shape))
         # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
         settings = ({_MATERIALIZE: "none"} if shape.is_local else {}) | (NARROW if shape.is_narrow else {})
-        with having_settings(self._spark, settings):
+        with viewed(rows) as view, having_settings(self._spark, settings):
             self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
 
-    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+    def append(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and (direct := self._directly(name)) is not None:
             with contextlib.suppress(NotDirect):
-                self._commit_by(name, self._written_directly(lambda transaction: direct.append(view, shape, transaction)), watermark)
+                self._commit_by(name, self._written_directly(lambda transaction: direct.append(rows, shape, transaction)), watermark)
                 return
         columns = list(shape.types)
 
-        def statement(table: str) -> str:
+        def statement(table: str, view: str) -> str:
             if truncate is None:
                 return append_sql(table, view, columns)
             stored = self._spark.table(table).columns if truncate == "soft" else []
             return overwrite_sql(table, view, columns, stored)
 
-        self._commit(name, statement, watermark)
+        with viewed(rows) as view:
+            self._commit(name, lambda table: statement(table, view), watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
         self._commit(name, lambda table: _on_all_rows(table, soft=soft), watermark)

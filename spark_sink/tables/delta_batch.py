@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spark_sink.spark.local import select
 from spark_sink.sql.keys import Value, in_order, key_texts
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.bounds import bounds_of_ends, ends_of_texts, texts_of_ends
@@ -44,7 +45,7 @@ class FewRows:
         self._rows, self._shape, self._texts = rows, shape, key_texts(shape)
         #: Whether a key's values in files are those of its texts. A file of an old Spark may have dates of another calendar.
         self.has_values = "date" not in (shape.types[key] for key in shape.keys)
-        self._is_put = {tuple(key): not is_delete for *key, is_delete in rows.selectExpr(*self._texts, "`$op` = 'd'").collect()}
+        self._is_put = _puts(rows, self._texts) if shape.puts is None else shape.puts
         self.put_count = sum(self._is_put.values())
         self.delete_count = len(self._is_put) - self.put_count
         self._known = [in_order((texts[at] for texts in self._is_put), shape.types[key]) for at, key in enumerate(shape.keys)]
@@ -60,7 +61,7 @@ class FewRows:
 
     def puts(self) -> DataFrame:
         """Return the rows that are to be in the table."""
-        return self._rows.where("`$op` <> 'd'").coalesce(1)
+        return (self._rows.where("`$op` <> 'd'") if self.delete_count else self._rows).coalesce(1)
 
     def matches(self, frame: DataFrame) -> Matches:
         """Return which rows of a frame have the keys.
@@ -72,7 +73,7 @@ class FewRows:
             from pyspark.sql import functions as f
 
             frame = frame.join(f.broadcast(self._rows.select(*self._shape.keys)), list(self._shape.keys), "left_semi")
-        return self._counted((path, at, tuple(key)) for path, at, *key in frame.selectExpr("`$path`", "`$at`", *self._texts).collect())
+        return self._counted((path, at, tuple(key)) for path, at, *key in select(frame, ["`$path`", "`$at`", *self._texts]).collect())
 
     def matches_of(self, files: Iterable[tuple[str, Iterable[tuple[Value | None, ...]], Collection[int]]]) -> Matches:
         """Return which rows of files (path, keys, positions of deleted rows) have the keys; `has_values` is true."""
@@ -93,6 +94,11 @@ class FewRows:
             keys.append(key)
         updated = sum(self._is_put[key] for key in keys)
         return Matches([*positions.items()], updated, len(keys) - updated, sum(self._is_put[key] for key in set(keys)))
+
+
+def _puts(rows: DataFrame, texts: Sequence[str]) -> Mapping[tuple[str, ...], bool]:
+    """Return whether each row is to be in the table, by the texts of its key."""
+    return {tuple(key): not is_delete for *key, is_delete in select(rows, [*texts, "`$op` = 'd'"]).collect()}
 
 
 class ManyRows:

@@ -19,6 +19,7 @@ import urllib.parse
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spark_sink.spark.local import select
 from spark_sink.sql.keys import Value, has_plain_keys
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import having_settings, state_of
@@ -30,7 +31,7 @@ from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: A table of more files is left to the statement: the driver would hold a kilobyte for each.
 MOST_FILES = 10_000
@@ -43,6 +44,12 @@ _MOST_COMMITS = 100
 
 #: Bytes and rows of files in which keys are looked up without a job.
 _LOOKED_UP, _ROWS_LOOKED_UP = 4 << 20, 100_000
+
+#: Adaptive execution makes a job of each shuffle.
+_WITHOUT_ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
+
+#: Of a few rows: to make a class for each plan, and for the statistics of each file, takes longer than the rows.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 #: Bytes of files that one task reads.
 _FOR_ONE_TASK = 16 << 20
@@ -83,11 +90,11 @@ class DirectTable:
         of it since."""
         return shape.is_local or self._spark.sparkContext.master.startswith("local")
 
-    def merge(self, view: str, shape: Shape, transaction: Transaction) -> int | None:
-        """Replace the rows with keys of a view's by the view's, or by nothing where these are deletes, in one commit.
+    def merge(self, rows: DataFrame, shape: Shape, transaction: Transaction) -> int | None:
+        """Replace the table's rows that have the keys of rows by these, or by nothing where these are deletes, in one commit.
 
         Args:
-            view: with the columns of `shape` and `$op`, one row of each key.
+            rows: with the columns of `shape` and `$op`, one of each key.
             shape: one that `is_direct`, and that it `may_merge`.
 
         Returns:
@@ -101,16 +108,16 @@ class DirectTable:
         under_way, files = begun
         under_way.readWholeTable()
         with contextlib.ExitStack() as stack:
-            rows = self._spark.table(view)
-            stack.enter_context(having_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}))  # a job for each shuffle
+            stack.enter_context(having_settings(self._spark, _WITHOUT_ADAPTIVE))
             if shape.is_local:
                 source: FewRows | ManyRows = FewRows(rows, shape)
             else:
                 stack.callback(rows.persist().unpersist)
                 source = ManyRows(rows, shape)
             held, found = self._matches(under_way.snapshot(), files, source, shape)
-            put = source.puts().selectExpr(*map(quote, self._types(files.schema)))
-            added = self._delta.write(under_way, put) if source.put_count else []
+            put = select(source.puts(), map(quote, self._types(files.schema)))
+            with having_settings(self._spark, _INTERPRETED if shape.is_local else {}):
+                added = self._delta.write(under_way, put) if source.put_count else []
         replaced = self._delta.delete(held)
         metrics = {
             "operationNumSourceRows": source.put_count + source.delete_count,
@@ -125,11 +132,11 @@ class DirectTable:
         }
         return self._delta.commit_merge(under_way, [*added, *replaced.actions], transaction, metrics)
 
-    def append(self, view: str, shape: Shape, transaction: Transaction) -> int | None:
-        """Add a view's rows, in one commit.
+    def append(self, rows: DataFrame, shape: Shape, transaction: Transaction) -> int | None:
+        """Add rows, in one commit.
 
         Args:
-            view: with the columns of `shape`.
+            rows: with the columns of `shape`.
 
         Returns:
             As `merge`.
@@ -140,8 +147,9 @@ class DirectTable:
         if (begun := self._begin(shape, transaction)) is None:
             return None
         under_way, files = begun
-        rows = self._spark.table(view).selectExpr(*map(quote, self._types(files.schema)))
-        added = self._delta.write(under_way, rows.coalesce(1) if shape.is_local else rows)
+        rows = select(rows, map(quote, self._types(files.schema)))
+        with having_settings(self._spark, _INTERPRETED if shape.is_local else {}):
+            added = self._delta.write(under_way, rows.coalesce(1) if shape.is_local else rows)
         return self._delta.commit_append(under_way, added, transaction)
 
     def _begin(self, shape: Shape, transaction: Transaction) -> tuple[Any, LiveFiles] | None:
@@ -179,7 +187,7 @@ class DirectTable:
             raise NotDirect
         if not chosen:
             return None
-        with having_settings(self._spark, {"spark.sql.adaptive.enabled": "false"}):
+        with having_settings(self._spark, _WITHOUT_ADAPTIVE):
             added = self._delta.write(under_way, self._delta.read(under_way.snapshot(), chosen).coalesce(1))
         metrics = {
             **_sizes([int(file.size()) for file in added]),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.spark import jars
-from spark_sink.spark.local import has_java, java_class
+from spark_sink.spark.local import has_java, java_class, scala_object
 from spark_sink.tables.delta_batch import Positions
 from spark_sink.tables.delta_files import DataFile
 
@@ -40,7 +40,7 @@ def has_known_delta(spark: Any) -> bool:
     from py4j.protocol import Py4JError
 
     try:
-        return str(getattr(java_class(spark, "io.delta.package$"), "MODULE$").VERSION()) == _VERSION
+        return str(scala_object(spark, "io.delta.package").VERSION()) == _VERSION
     except (Py4JError, AttributeError, TypeError):  # of another version it may be missing, and py4j takes it for a package then
         return False
 
@@ -59,7 +59,9 @@ class DeltaJvm:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark: Any = spark
         self._path = path
-        self._modules: dict[str, Any] = {}
+        self._metrics: dict[str, Any] = {}
+        self._log: Any = None
+        self._is_newest = False  # what the log shows
         self._none = self._class("scala.Option").empty()
         self._conf: Any = None
         self._vectors: Any = None
@@ -68,10 +70,7 @@ class DeltaJvm:
         return java_class(self._spark, name)
 
     def _module(self, name: str) -> Any:
-        """Return an object of Scala's."""
-        if name not in self._modules:
-            self._modules[name] = getattr(self._class(name + "$"), "MODULE$")
-        return self._modules[name]
+        return scala_object(self._spark, name)
 
     def _some(self, value: Any) -> Any:
         return self._class("scala.Option").apply(value)
@@ -89,22 +88,30 @@ class DeltaJvm:
         return self._module("scala.runtime.ScalaRunTime").wrapLongArray(longs)
 
     def _list(self, items: Any) -> list[Any]:
-        return list(self._class("scala.jdk.javaapi.CollectionConverters").asJava(items))
+        """Return what a Seq has. py4j's iterators end by an exception of Java's, which pyspark takes 5 ms to look at."""
+        return [items.apply(at) for at in range(items.size())]
 
-    def _log(self) -> Any:
+    def _open(self) -> Any:
         self._class(_SESSIONS).setActiveSession(self._spark._jsparkSession)  # a thread's first statement does it else
         log = self._module(f"{_DELTA}.DeltaLog").forTable(self._spark._jsparkSession, self._path)
         if self._conf is None:
             self._conf = log.newDeltaHadoopConf()
             self._vectors = self._class(f"{_DELTA}.storage.dv.HadoopFileSystemDVStore")(self._conf)
+        self._log = log
         return log
 
     def version(self) -> int:
-        return int(self._log().update(False, self._none, self._none).version())
+        version = int(self._open().update(False, self._none, self._none).version())
+        self._is_newest = True
+        return version
 
     def begin(self) -> Any:
-        """Return a transaction of the newest version. It conflicts with what others do to the files that it removes."""
-        return self._log().startTransaction(self._none, self._none)
+        """Return a transaction of the newest version, or of the one that `version` has just found: the log is not listed once more then.
+
+        It conflicts with what others do to the files that it removes. All else here is of the log that it has opened.
+        """
+        log, is_newest, self._is_newest = self._open(), self._is_newest, False
+        return log.startTransaction(self._none, self._some(log.unsafeVolatileSnapshot()) if is_newest else self._none)
 
     def state(self, snapshot: Any, most_files: int) -> list[Mapping[str, Any]] | None:
         """Return the actions of which a version consists; None if it has more files than `most_files`."""
@@ -120,7 +127,7 @@ class DeltaJvm:
         """Return the actions of a commit; None if its file has been removed."""
         from py4j.protocol import Py4JJavaError
 
-        log = self._log()
+        log = self._log
         path = self._module(f"{_DELTA}.util.FileNames").unsafeDeltaFile(log.logPath(), version)
         try:
             lines = log.store().read(path, self._conf)
@@ -138,11 +145,11 @@ class DeltaJvm:
         """Return the rows of some files."""
         from pyspark.sql import DataFrame
 
-        return DataFrame(self._log().createDataFrame(snapshot, self._seq(map(self._action, files)), False, self._none), self._spark)
+        return DataFrame(self._log.createDataFrame(snapshot, self._seq(map(self._action, files)), False, self._none), self._spark)
 
     def content(self, file: DataFile) -> bytes:
         """Return the bytes of a file."""
-        path = self._action(file).absolutePath(self._log())
+        path = self._action(file).absolutePath(self._log)
         stream = path.getFileSystem(self._conf).open(path)
         try:
             return bytes(stream.readAllBytes())
@@ -162,7 +169,7 @@ class DeltaJvm:
         """Return the positions of deleted rows, as Delta has them; they may be changed."""
         if not file.deleted:
             return self._class(f"{_DELTA}.deletionvectors.RoaringBitmapArray")()
-        return self._vectors.read(self._action(file).deletionVector(), self._log().dataPath())
+        return self._vectors.read(self._action(file).deletionVector(), self._log.dataPath())
 
     def write(self, under_way: Any, rows: Any) -> list[Any]:
         """Write rows to new files and return their actions."""
@@ -172,7 +179,7 @@ class DeltaJvm:
         """Write which rows are deleted, by their positions in files, to one file of deletion vectors (`DeletionVectorWriter`)."""
         if not held:
             return Replaced((), 0)
-        place, actions, whole_files = self._log().dataPath(), list[Any](), 0
+        place, actions, whole_files = self._log.dataPath(), list[Any](), 0
         id_ = self._class("java.util.UUID").randomUUID()
         writer = self._vectors.createWriter(self._vectors.generateFileNameInTable(self._vectors.pathWithFileSystem(place), id_, ""))
         try:
@@ -219,11 +226,13 @@ class DeltaJvm:
 
     def _commit(self, under_way: Any, actions: Iterable[Any], operation: Any, metrics: Mapping[str, int]) -> int:
         session = self._spark._jsparkSession
+        context = session.sparkContext()
+        for name in metrics.keys() - self._metrics.keys():
+            self._metrics[name] = self._module(_METRICS).createMetric(context, name)
         counted = self._class("java.util.HashMap")()
         for name, value in metrics.items():
-            metric = self._module(_METRICS).createMetric(session.sparkContext(), name)
-            metric.set(value)
-            counted.put(name, metric)
+            self._metrics[name].set(value)
+            counted.put(name, self._metrics[name])
         converters = self._class("scala.jdk.javaapi.CollectionConverters")
         under_way.registerSQLMetrics(session, getattr(self._module("scala.collection.immutable.Map"), "from")(converters.asScala(counted)))
         return int(under_way.commit(self._seq(actions), operation))

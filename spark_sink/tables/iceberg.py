@@ -37,6 +37,7 @@ from spark_sink.tables.base import (
     properties_sql,
     state_of,
     tables_of_catalog,
+    viewed,
 )
 from spark_sink.tables.branches import Branches, procedure_sql, quoted
 from spark_sink.tables.expiry import expire_snapshots
@@ -209,13 +210,14 @@ class IcebergTables:
     def needs_bounds(self, name: TableName, shape: Shape) -> bool:
         return True
 
-    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        source = f"(SELECT /*+ COALESCE(1) */ * FROM {view})" if shape.is_narrow else view
-        with having_settings(self._spark, NARROW if shape.is_narrow else {}):
+    def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        with viewed(rows) as view, having_settings(self._spark, NARROW if shape.is_narrow else {}):
+            source = f"(SELECT /*+ COALESCE(1) */ * FROM {view})" if shape.is_narrow else view
             self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, source, shape)], watermark)
 
-    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)
+    def append(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        with viewed(rows) as view:
+            self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
         self._commit(name, lambda table: [*_first(table, "soft" if soft else "apply"), insert_nothing_sql(table)], watermark)

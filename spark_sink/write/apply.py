@@ -26,7 +26,7 @@ from spark_sink.figures import Counts, observe_events, observe_keys
 from spark_sink.figures import count_events as events_counted
 from spark_sink.read.reader import Group
 from spark_sink.routing import TableName
-from spark_sink.spark.local import evaluate
+from spark_sink.spark.local import evaluate, select
 from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
 from spark_sink.sql.evolve import Rules, adapt_schema, allows, common_types, in_order_of, plan_evolution
 from spark_sink.sql.keys import has_plain_keys, key_texts
@@ -39,7 +39,7 @@ from spark_sink.sql.merge import (
     may_be_unknown,
     placeholder_conditions,
     placeholder_search,
-    unify,
+    unify_sql,
     unknown_flag,
     unseen,
 )
@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
-
-#: The view by which a statement finds its rows; a session writes one table at a time.
-_VIEW = "connect_py_changes"
 
 
 def _with_groups(batch: TableBatch, groups: Sequence[Group]) -> TableBatch:
@@ -289,15 +286,12 @@ def _create_table(batch: TableBatch, at: Target) -> None:
 def decode_events(batch: TableBatch, at: Target) -> TableBatch:
     """Decode all groups into one frame of the table's shape."""
     placeholder = at.config["unavailable.value.placeholder"]
-    frames = [
-        unify(
-            at.records.decoded(group, batch.condition, at.config),
-            batch.shape,
-            placeholder_conditions(group.schema.columns, placeholder) if group.placeholder else {},
-            {column.name: column.type.spark for column in group.schema.columns},
-        )
-        for group in batch.groups
-    ]
+    frames: list[DataFrame] = []
+    for group in batch.groups:
+        frame = at.records.decoded(group, batch.condition, at.config)
+        unavailable = placeholder_conditions(group.schema.columns, placeholder) if group.placeholder else {}
+        types = {column.name: column.type.spark for column in group.schema.columns}
+        frames.append(select(frame, unify_sql(frame.columns, batch.shape, unavailable, types)))
     return replace(batch, events=functools.reduce(lambda one, other: one.unionAll(other), frames))
 
 
@@ -326,7 +320,7 @@ def hold_events(batch: TableBatch, at: Target) -> TableBatch:
         return batch
     flags = " + ".join(f"IF({quote(unknown_flag(name))}, 1, 0)" for name in batch.shape.unknown) or "0"
     unavailable = f"IF(`$op` <> 'd', {flags}, 0) `$unavailable`"
-    looks = events.selectExpr("`$op`", "`$offset`", unavailable, *key_texts(batch.shape)).collect()
+    looks = select(events, ["`$op`", "`$offset`", unavailable, *key_texts(batch.shape)]).collect()
     return replace(batch, events=events, looks=looks)
 
 
@@ -356,11 +350,12 @@ def keep_last(batch: TableBatch, at: Target) -> TableBatch:
         return batch
     if batch.looks is not None and is_plain(shape):
         looks = sorted(batch.looks, key=lambda look: look["$offset"])
-        last = {tuple(look[key] for key in shape.keys): look["$offset"] for look in looks}
+        last = {tuple(look[key] for key in shape.keys): (look["$offset"], look["$op"]) for look in looks}
         rows = batch.events
         if len(last) < len(looks):
-            rows = rows.where(among_offsets(last.values(), looks[0]["$offset"], looks[-1]["$offset"]))
-        return replace(batch, rows=rows, counting=replace(batch.counting, keys={"keys": len(last)}))
+            rows = rows.where(among_offsets([offset for offset, _ in last.values()], looks[0]["$offset"], looks[-1]["$offset"]))
+        shape = replace(shape, puts={key: operation != "d" for key, (_, operation) in last.items()})
+        return replace(batch, rows=rows, shape=shape, counting=replace(batch.counting, keys={"keys": len(last)}))
     rows = keep_last_events(batch.rows, shape)
     if at.config["spark.remote"] is not None:
         return replace(batch, rows=rows)
@@ -384,7 +379,6 @@ def drop_unseen_rows(batch: TableBatch, at: Target) -> TableBatch:
 
 _TOMBSTONES_SUFFIX = "__tombstones"
 _DELETED_AT = "__deleted_at"
-_TOMBSTONES_VIEW = "connect_py_tombstones"
 
 
 def drop_late_events(batch: TableBatch, at: Target) -> TableBatch:
@@ -404,11 +398,8 @@ def drop_late_events(batch: TableBatch, at: Target) -> TableBatch:
         columns = (*(quote(key) for key in shape.keys), quote(POSITION))
         expires = (_DELETED_AT, at.config["tables.tombstone-retention-ms"])
         ours, watermark = Shape(shape.keys, types, order=POSITION, expires=expires), Watermark(state.watermark.offsets)
-        deletes.selectExpr(*columns, f"current_timestamp() {_DELETED_AT}", "'c' `$op`").createOrReplaceTempView(_TOMBSTONES_VIEW)
-        try:
-            tables.merge(name, _TOMBSTONES_VIEW, ours, watermark.advanced(batch.ends))
-        finally:
-            at.spark.catalog.dropTempView(_TOMBSTONES_VIEW)
+        entries = deletes.selectExpr(*columns, f"current_timestamp() {_DELETED_AT}", "'c' `$op`")
+        tables.merge(name, entries, ours, watermark.advanced(batch.ends))
     return replace(batch, rows=_without_older(batch.rows, tables.rows(name), shape))
 
 
@@ -437,7 +428,7 @@ def bound_keys(batch: TableBatch, at: Target) -> TableBatch:
 
 def hold_rows(batch: TableBatch, at: Target) -> TableBatch:
     """Have the driver hold what is written, where it can be made of the events without a job."""
-    if batch.looks is None or (rows := evaluate(batch.rows)) is None:
+    if batch.looks is None or (rows := batch.rows if batch.rows is batch.events else evaluate(batch.rows)) is None:
         return batch
     is_narrow = 0 < len(batch.shape.bounds) == len(batch.shape.keys) and len(batch.looks) <= LISTED
     return replace(batch, rows=rows, shape=replace(batch.shape, is_local=True, is_narrow=is_narrow))
@@ -508,9 +499,5 @@ def commit(batch: TableBatch, at: Target) -> bool:
     rows, write = batch.rows, tables.merge if batch.shape.keys else tables.append
     if batch.shape.keys and is_first(batch):
         rows, write = rows if batch.shape.soft else rows.where("`$op` <> 'd'"), tables.append
-    rows.createOrReplaceTempView(_VIEW)
-    try:
-        write(batch.table, _VIEW, batch.shape, batch.watermark, truncate_mode)
-    finally:
-        at.spark.catalog.dropTempView(_VIEW)
+    write(batch.table, rows, batch.shape, batch.watermark, truncate_mode)
     return True

@@ -67,9 +67,9 @@ def measure(asked: argparse.Namespace, place: str) -> None:
     spark = session.spark
     tables = open_tables(spark, config, Writer("bench", 0, 1))
     tables.create(TABLE, SHAPE.types, SHAPE.required_keys, {}, Layout())
-    spark.range(asked.rows).selectExpr(*EXPRESSIONS, "'r' `$op`").createOrReplaceTempView("snapshot")
+    snapshot = spark.range(asked.rows).selectExpr(*EXPRESSIONS, "'r' `$op`")
     offset = asked.rows
-    tables.append(TABLE, "snapshot", SHAPE, Watermark({TOPIC: offset}))
+    tables.append(TABLE, snapshot, SHAPE, Watermark({TOPIC: offset}))
     chance = random.Random(1)
 
     def merge(keys: list[int], *, bounded: bool) -> float:
@@ -78,8 +78,7 @@ def measure(asked: argparse.Namespace, place: str) -> None:
         events = spark.createDataFrame([(key,) for key in keys], "id bigint").selectExpr(*EXPRESSIONS, "'u' `$op`")
         began = time.monotonic()
         shape = dataclasses.replace(SHAPE, bounds=key_bounds(events, SHAPE, len(keys))) if bounded else SHAPE
-        events.createOrReplaceTempView("changes")
-        tables.merge(TABLE, "changes", shape, Watermark({TOPIC: offset}))
+        tables.merge(TABLE, events, shape, Watermark({TOPIC: offset}))
         return time.monotonic() - began
 
     kinds: dict[str, Callable[[], list[int]]] = {

@@ -32,7 +32,8 @@ from tests.seeds import seeds
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 TP = TopicPartition("t", 0)
-VIEW = "changes"
+#: What is set when a transaction has begun, before a file is written.
+BEGUN = "SET spark.sql.codegen.wholeStage"
 COLUMNS = {
     "id": "bigint",
     "name": "string",
@@ -60,7 +61,6 @@ def held(spark: Any, rows: Sequence[Row], *, is_local: bool = True) -> Any:
     frame = frame.selectExpr("*", "named_struct('a', CAST(id AS INT), 'b', array(name)) more")
     frame = evaluate(frame) if is_local else frame.repartition(3, "id").observe(Observation(), f.expr("count(1)"))
     assert frame is not None
-    frame.createOrReplaceTempView(VIEW)
     return frame
 
 
@@ -84,14 +84,14 @@ class Written:
             is_bounded = self.shape.is_local or self.tables[way].needs_bounds(name, self.shape)
             bounds = key_bounds(events, self.shape, len(rows)) if is_bounded else ()
             shape = Shape(**{**vars(self.shape), "bounds": bounds})
-            self.tables[way].merge(name, VIEW, shape, Watermark({TP: self.offset}))
+            self.tables[way].merge(name, events, shape, Watermark({TP: self.offset}))
 
     def append(self, rows: Sequence[Row]) -> None:
         self.offset += 1
-        held(self.spark, rows, is_local=self.shape.is_local)
+        events = held(self.spark, rows, is_local=self.shape.is_local)
         for way, name in self.names.items():
             self.tables[way].load(name)
-            self.tables[way].append(name, VIEW, self.shape, Watermark({TP: self.offset}))
+            self.tables[way].append(name, events, self.shape, Watermark({TP: self.offset}))
 
     def sql(self, way: str) -> str:
         return f"delta.`{self.root}/public/{way}`"
@@ -298,18 +298,18 @@ def test_rows_of_one_sequence_are_appended_once(lake: DeltaLake, spark: Any) -> 
     other.load(name)
     written.append(rows)
     with pytest.raises(Conflict):
-        other.append(name, VIEW, written.shape, Watermark({TP: 9}))
+        other.append(name, held(spark, rows), written.shape, Watermark({TP: 9}))
     assert len(written.rows("direct")) == 1
     watched, stranger = Watched(), DeltaTables(spark, "lake", str(lake.warehouse), Writer("stranger", 0, 1), {})
     late = watched(spark, parse(lake.config("t")), Writer("lake", 0, 1))
     late.load(name)
-    watched.once(f"TABLE {VIEW}", lambda: written.append(rows))
+    watched.once(BEGUN, lambda: written.append(rows))
     with pytest.raises(Exception, match="DELTA_CONCURRENT_TRANSACTION"):
-        late.append(name, VIEW, written.shape, Watermark({TP: 9}))
+        late.append(name, held(spark, rows), written.shape, Watermark({TP: 9}))
     late.load(name)
     stranger.load(name)
-    watched.once(f"TABLE {VIEW}", lambda: stranger.append(name, VIEW, written.shape, Watermark({TP: 1})))
-    late.append(name, VIEW, written.shape, Watermark({TP: 9}))
+    watched.once(BEGUN, lambda: stranger.append(name, held(spark, rows), written.shape, Watermark({TP: 1})))
+    late.append(name, held(spark, rows), written.shape, Watermark({TP: 9}))
     assert len(written.rows("direct")) == 4, "rows of others are no conflict"
 
 
@@ -321,12 +321,10 @@ def test_what_is_not_for_one_task_is_compacted_by_the_statement(lake: DeltaLake,
     with pytest.raises(NotDirect):
         direct.compact(1 << 20)
     written.merge([row])
-    held(spark, [row])
-    direct.merge(VIEW, written.shape, Transaction("lh:other", 1))
+    direct.merge(held(spark, [row]), written.shape, Transaction("lh:other", 1))
     assert direct.compact(1 << 20) is None, "there is one file only"
     for number in (2, 3):
-        held(spark, [("u", number, *row[2:])])
-        direct.merge(VIEW, written.shape, Transaction("lh:other", number))
+        direct.merge(held(spark, [("u", number, *row[2:])]), written.shape, Transaction("lh:other", number))
     largest = max(file.stat().st_size for file in (lake.warehouse / "public" / "direct").glob("*.parquet"))
     with pytest.raises(NotDirect):
         direct.compact(2 * largest + 1)  # three, each of less than half
@@ -346,23 +344,22 @@ def test_what_others_commit_is_seen_and_two_tasks_of_one_sequence_write_once(lak
     name = written.names["direct"]
     other.load(name)
     written.merge([("u", 1, "first", "2020-01-01", "1.00", "a")])
-    held(spark, [("u", 1, "second", "2020-01-01", "1.00", "a")])
     with pytest.raises(Conflict):
-        other.merge(name, VIEW, written.shape, Watermark({TP: 9}))
+        other.merge(name, held(spark, [("u", 1, "second", "2020-01-01", "1.00", "a")]), written.shape, Watermark({TP: 9}))
     assert [row["name"] for row in written.rows("direct")] == ["first", "new"]
     written.merge([("d", 1, "first", "2020-01-01", "1.00", "a")])
     assert [row["name"] for row in written.rows("direct")] == ["new"]
 
     direct = DirectTable(spark, f"{lake.warehouse}/public/direct")
-    held(spark, [("u", 2, "again", "2020-01-01", "1.00", "a")])
-    direct.merge(VIEW, written.shape, Transaction("lh:other", 1))
+    again = held(spark, [("u", 2, "again", "2020-01-01", "1.00", "a")])
+    direct.merge(again, written.shape, Transaction("lh:other", 1))
     version = direct.version()
     shutil.rmtree(lake.warehouse / "public" / "direct")  # another table comes to its place, with as many versions
     written.tables["direct"].create(name, COLUMNS, frozenset({"id"}), {}, Layout())
     for number in range(version):
         direct_now = DirectTable(spark, f"{lake.warehouse}/public/direct")
-        direct_now.merge(VIEW, written.shape, Transaction("lh:other", number))
-    direct.merge(VIEW, written.shape, Transaction("lh:other", 99))
+        direct_now.merge(again, written.shape, Transaction("lh:other", number))
+    direct.merge(again, written.shape, Transaction("lh:other", 99))
     assert [(row["id"], row["name"]) for row in written.rows("direct")] == [(2, "again")]
 
 
@@ -370,17 +367,17 @@ def test_what_others_commit_is_seen_and_two_tasks_of_one_sequence_write_once(lak
 def test_rows_that_others_write_meanwhile_make_it_fail_and_the_next_attempt_sees_them(lake: DeltaLake, spark: Any) -> None:
     written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
     written.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])
-    held(spark, [("u", 1, "new", "2020-01-01", "1.00", "a"), ("u", 7, "seven", "2020-01-01", "1.00", "a")])
+    rows = held(spark, [("u", 1, "new", "2020-01-01", "1.00", "a"), ("u", 7, "seven", "2020-01-01", "1.00", "a")])
     table, name, watched = written.sql("direct"), written.names["direct"], Watched()
     other = watched(spark, parse(lake.config("t")), Writer("lake", 0, 1))
     other.load(name)
     insert = f"INSERT INTO {table} SELECT 7L, name, made, price, place, more FROM {table}"
-    watched.once(f"TABLE {VIEW}", lambda: spark.sql(insert).collect())
+    watched.once(BEGUN, lambda: spark.sql(insert).collect())
     with pytest.raises(Exception, match="DELTA_CONCURRENT"):
-        other.merge(name, VIEW, written.shape, Watermark({TP: 2}))
+        other.merge(name, rows, written.shape, Watermark({TP: 2}))
     assert sorted((row["id"], row["name"]) for row in written.rows("direct")) == [(1, "n"), (7, "n")]
     other.load(name)
-    other.merge(name, VIEW, written.shape, Watermark({TP: 2}))
+    other.merge(name, rows, written.shape, Watermark({TP: 2}))
     assert sorted((row["id"], row["name"]) for row in written.rows("direct")) == [(1, "new"), (7, "seven")]
     assert lake.watermark("direct") == {"t": {"0": 2}}
 
