@@ -18,7 +18,7 @@ import json
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from spark_sink.read.held import frame_of, frame_of_cut
 from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, offsets_json
 from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize, summarize_cut
 from spark_sink.routing import TableName
+from spark_sink.spark.evaluation import Evaluations
 from spark_sink.spark.local import collect_locally, select
 from spark_sink.spark.session import parallelism
 from spark_sink.sql.decode import decode_sql, problems_sql
@@ -121,6 +122,9 @@ class Batch:
 
     Attributes:
         is_held: whether the driver holds them.
+
+    Args:
+        evaluations: of rows that the driver has cut (`frame_of_cut`).
     """
 
     def __init__(
@@ -131,8 +135,10 @@ class Batch:
         groups: Sequence[Group],
         *,
         is_held: bool = False,
+        evaluations: Evaluations | None = None,
     ) -> None:
         self._spark = spark
+        self._evaluations = evaluations
         self._rows = rows
         self.is_held = is_held
         self.ranges = ranges
@@ -152,6 +158,29 @@ class Batch:
             frame = select(frame, step)
         return frame
 
+    def shaped(self, group: Group, condition: str | None, config: SinkConfig, unify: Callable[[Sequence[str]], Sequence[str]]) -> DataFrame:
+        """Return rows as `decoded` does, in the shape of a table.
+
+        Args:
+            unify: returns SQL that makes the shape of columns with some names.
+        """
+
+        def decoded() -> DataFrame:
+            return self.decoded(group, condition, config)
+
+        if self._evaluations is None or condition or self.rejected:
+            frame = decoded()
+            return select(frame, unify(frame.columns))
+        decoding = (_wanted(group, config), *map(tuple, decode_sql(group.schema, group.route, config)))
+        unified = tuple(unify(self._evaluations.columns(decoding, decoded)))
+        return self._evaluations.evaluated((decoding, unified), self._rows, self._spark, lambda: select(decoded(), unified))
+
+    def of_held(self, kind: Hashable, rows: DataFrame, wanted: Sequence[str]) -> DataFrame:
+        """Return what SQL makes of rows that the driver holds; rows of one kind have the same columns."""
+        if self._evaluations is None:
+            return select(rows, wanted)
+        return self._evaluations.evaluated((kind, wanted), rows, self._spark, lambda: select(rows, wanted))
+
     def problems(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
         """Return topic, partition, offset and problem of the records of a group that cannot be decoded."""
         frame = self.records(group, condition, config)
@@ -161,10 +190,7 @@ class Batch:
 
     def records(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
         """Return the records of a group, as texts."""
-        fingerprint = group.fingerprint
-        wanted = [f"`topic` = {literal(fingerprint.topic)}", _equals("kfp", fingerprint.key), _equals("vfp", fingerprint.value)]
-        wanted += [f"`route` <=> {'NULL' if group.value is None else literal(group.value)}"] if routing.by_value(config) else []
-        wanted += [f"({condition})"] if condition else []
+        wanted = [_wanted(group, config), *([f"({condition})"] if condition else [])]
         wanted += [f"NOT ({at_positions(self.rejected)})"] if self.rejected else []
         rows = self._rows if self._view is None else self._spark.table(f"global_temp.{self._view}")
         return rows.where(" AND ".join(wanted))
@@ -208,6 +234,7 @@ class Reader:
         # those of an aborted transaction.
         options = {"fetch.max.wait.ms": "5", "isolation.level": "read_committed", **kafka_options, **config.kafka}
         self._options = {f"kafka.{name}": value for name, value in options.items() if name not in _NOT_FOR_SPARK}
+        self._evaluations = Evaluations()
         self._known: dict[Fingerprint, Meaning] = {}
         self._peeked: set[str] = set()
         #: topics that have shown a Debezium envelope: their tombstones repeat the delete before them
@@ -230,7 +257,7 @@ class Reader:
         fetched = self._fetched(ranges) if records is None and is_held else None
         if fetched is not None and not routing.by_value(self._config) and (cut := self._format.cut(fetched)) is not None:
             groups = self._groups(summarize_cut(cut, placeholder, marks=marks))
-            return Batch(self._spark, frame_of_cut(self._spark, cut), ranges, groups, is_held=True)
+            return Batch(self._spark, frame_of_cut(self._spark, cut), ranges, groups, is_held=True, evaluations=self._evaluations)
         kafka = (self._kafka(ranges) if fetched is None else self._frame(fetched)) if records is None else records
         rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route")
         if len(ranges) > (cores := parallelism(self._spark)):
@@ -468,6 +495,14 @@ def _source_of(value: bytes) -> dict[str, str | None]:
     if any(not isinstance(text, str | None) for text in names.values()):
         raise DataError("the names in its source block are no texts")
     return names
+
+
+def _wanted(group: Group, config: SinkConfig) -> str:
+    """Return SQL that says which records are of a group."""
+    fingerprint = group.fingerprint
+    wanted = [f"`topic` = {literal(fingerprint.topic)}", _equals("kfp", fingerprint.key), _equals("vfp", fingerprint.value)]
+    wanted += [f"`route` <=> {'NULL' if group.value is None else literal(group.value)}"] if routing.by_value(config) else []
+    return " AND ".join(wanted)
 
 
 def _equals(column: str, fingerprint: int | None) -> str:

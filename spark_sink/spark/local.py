@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 #: Between expressions; none has it, since SQL texts of the sources have none.
 _SEPARATOR = "\0"
 
+#: The plan of a frame whose rows the driver holds.
+_HELD = "LocalRelation"
+
 #: pyspark's frames are made of its objects.
 _DATASET = "org.apache.spark.sql.classic.Dataset"
 
@@ -76,10 +79,22 @@ def evaluate(frame: DataFrame) -> DataFrame | None:
     What evaluating a row raises is raised here.
     """
     made: Any = frame
-    plan = made._jdf.queryExecution().optimizedPlan()
-    if plan.nodeName() != "LocalRelation":
-        return None
-    session: Any = frame.sparkSession
+    execution = made._jdf.queryExecution()
+    if execution.analyzed().nodeName() == _HELD:
+        return frame
+    plan = execution.optimizedPlan()
+    return frame_of_plan(frame.sparkSession, plan) if plan.nodeName() == _HELD else None
+
+
+def held_rows(frame: DataFrame) -> Any | None:
+    """Return the rows of a frame that the driver holds, as a Seq of Spark's internal ones; None if it does not hold them."""
+    made: Any = frame
+    plan = made._jdf.queryExecution().analyzed()
+    return plan.data() if plan.nodeName() == _HELD else None
+
+
+def frame_of_plan(session: Any, plan: Any) -> DataFrame:
+    """Return a frame of a logical plan."""
     return _of(session, java_class(session, _DATASET).ofRows(session._jsparkSession, plan))
 
 

@@ -26,7 +26,7 @@ from spark_sink.figures import Counts, observe_events, observe_keys
 from spark_sink.figures import count_events as events_counted
 from spark_sink.read.reader import Group
 from spark_sink.routing import TableName
-from spark_sink.spark.local import evaluate, select
+from spark_sink.spark.local import evaluate
 from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
 from spark_sink.sql.evolve import Rules, adapt_schema, allows, common_types, in_order_of, plan_evolution
 from spark_sink.sql.keys import has_plain_keys, key_texts
@@ -288,10 +288,10 @@ def decode_events(batch: TableBatch, at: Target) -> TableBatch:
     placeholder = at.config["unavailable.value.placeholder"]
     frames: list[DataFrame] = []
     for group in batch.groups:
-        frame = at.records.decoded(group, batch.condition, at.config)
         unavailable = placeholder_conditions(group.schema.columns, placeholder) if group.placeholder else {}
         types = {column.name: column.type.spark for column in group.schema.columns}
-        frames.append(select(frame, unify_sql(frame.columns, batch.shape, unavailable, types)))
+        unify = functools.partial(unify_sql, shape=batch.shape, unavailable=unavailable, types=types)
+        frames.append(at.records.shaped(group, batch.condition, at.config, unify))
     return replace(batch, events=functools.reduce(lambda one, other: one.unionAll(other), frames))
 
 
@@ -320,7 +320,8 @@ def hold_events(batch: TableBatch, at: Target) -> TableBatch:
         return batch
     flags = " + ".join(f"IF({quote(unknown_flag(name))}, 1, 0)" for name in batch.shape.unknown) or "0"
     unavailable = f"IF(`$op` <> 'd', {flags}, 0) `$unavailable`"
-    looks = select(events, ["`$op`", "`$offset`", unavailable, *key_texts(batch.shape)]).collect()
+    wanted = ("`$op`", "`$offset`", unavailable, *key_texts(batch.shape))
+    looks = at.records.of_held((tuple(batch.shape.types.items()), batch.shape.unknown), events, wanted).collect()
     return replace(batch, events=events, looks=looks)
 
 

@@ -383,6 +383,27 @@ def test_rows_that_others_write_meanwhile_make_it_fail_and_the_next_attempt_sees
 
 
 @delta
+def test_what_comes_between_the_look_at_a_table_and_the_transaction_is_seen(lake: DeltaLake, spark: Any) -> None:
+    written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
+    table, row = written.sql("direct"), ("u", 1, "new", "2020-01-01", "1.00", "a")
+    written.merge([row])
+    direct = DirectTable(spark, f"{lake.warehouse}/public/direct")
+    assert direct.version() == 1
+    spark.sql(f"INSERT INTO {table} SELECT 2L, name, made, price, place, more FROM {table}").collect()
+    assert direct.merge(held(spark, [("d", 2, *row[2:])]), written.shape, Transaction("lh:other", 1)) == 3
+    assert [row["id"] for row in written.rows("direct")] == [1]
+
+    elsewhere = lake.warehouse / "public" / "elsewhere"  # this JVM takes it for another table
+    elsewhere.symlink_to(lake.warehouse / "public" / "direct")
+    assert direct.version() == 3
+    spark.sql(f"INSERT INTO delta.`{elsewhere}` SELECT 2L, name, made, price, place, more FROM {table}").collect()
+    with pytest.raises(Exception, match="DELTA_CONCURRENT"):
+        direct.merge(held(spark, [("d", 2, *row[2:])]), written.shape, Transaction("lh:other", 2))
+    assert direct.merge(held(spark, [("d", 2, *row[2:])]), written.shape, Transaction("lh:other", 2)) == 5
+    assert [row["id"] for row in written.rows("direct")] == [1]
+
+
+@delta
 def test_tables_of_which_more_is_to_be_regarded_are_written_by_the_statement(lake: DeltaLake, spark: Any) -> None:
     written = Written(spark, str(lake.warehouse), shape_of("id"), Layout())
     written.merge([("c", 1, "n", "2020-01-01", "1.00", "a")])

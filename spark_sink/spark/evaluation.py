@@ -1,0 +1,109 @@
+"""Plans that are made once and carried out for many batches, of rows that the driver holds.
+
+Spark analyses and optimizes a plan as if it had never seen it, which takes several times as long as the few rows that it is for. Here a
+frame's optimized plan is taken apart into projections and filters, and these are carried out one after the other for other rows of the same
+columns, by the rule with which the optimizer itself evaluates what is held locally (`ConvertToLocalRelation`). A plan that is made of
+anything else, or that this rule does not take, is left to Spark, batch by batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from spark_sink.spark.local import frame_of_plan, held_rows, java_class, scala_object
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_RULE = f"{_CATALYST}.optimizer.ConvertToLocalRelation"
+_HELD = "LocalRelation"
+
+#: Setting of Spark's: rules that the optimizer leaves out.
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+
+#: Plans that are kept. A sink of more tables, schemas and shapes begins again.
+_MOST = 500
+
+
+class Evaluation:
+    """Projections and filters of rows with certain columns; one thread at a time carries them out."""
+
+    def __init__(self, columns: Any, steps: Sequence[tuple[str, Any]]) -> None:
+        self._columns = columns
+        self._steps = steps
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of_frame(cls, frame: DataFrame) -> Evaluation | None:
+        """Return what a frame does to the rows that it is made of; None if that is more than to project and to filter them."""
+        made, steps = cast("Any", frame), list[tuple[str, Any]]()
+        with _unevaluated(made.sparkSession):
+            node = made._jdf.queryExecution().optimizedPlan()
+        while (name := node.nodeName()) in ("Project", "Filter"):
+            steps.append((name, node.projectList() if name == "Project" else node.condition()))
+            node = node.child()
+        return cls(node.output(), steps[::-1]) if name == _HELD else None
+
+    def __call__(self, session: Any, rows: Any) -> DataFrame | None:
+        """Return what becomes of other rows, which the driver holds then; None if it takes a job after all.
+
+        Args:
+            rows: a Seq of Spark's internal rows, with the same columns.
+        """
+        java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
+        rule = scala_object(session, _RULE)
+        with self._lock:
+            plan = java_class(session, f"{_CATALYST}.plans.logical.{_HELD}")(
+                self._columns, rows, False, java_class(session, "scala.Option").empty()
+            )
+            for name, what in self._steps:
+                plan = rule.apply(java_class(session, f"{_CATALYST}.plans.logical.{name}")(what, plan))
+        return frame_of_plan(session, plan) if plan.nodeName() == _HELD else None
+
+
+class Evaluations:
+    """A task's evaluations, by what makes the frames from which they are taken: topics, schemas, SQL. Any thread may use them."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Evaluation | None] = {}
+        self._columns: dict[Hashable, Sequence[str]] = {}
+
+    def columns(self, key: Hashable, frame: Callable[[], DataFrame]) -> Sequence[str]:
+        """Return the names of a frame's columns."""
+        if (found := self._columns.get(key)) is None:
+            found = _put(self._columns, key, tuple(frame().columns))
+        return found
+
+    def evaluated(self, key: Hashable, held: DataFrame, session: Any, frame: Callable[[], DataFrame]) -> DataFrame:
+        """Return a frame that is made of one that the driver holds, evaluated if that takes no job."""
+        if key not in self._known:
+            _put(self._known, key, Evaluation.of_frame(frame()))
+        evaluation, rows = self._known.get(key), held_rows(held)
+        found = None if evaluation is None or rows is None else evaluation(session, rows)
+        return frame() if found is None else found
+
+
+def _put(known: dict[Hashable, T], key: Hashable, value: T) -> T:
+    if len(known) >= _MOST:
+        known.clear()
+    known[key] = value
+    return value
+
+
+@contextlib.contextmanager
+def _unevaluated(session: Any) -> Iterator[None]:
+    before = session.conf.get(_EXCLUDED, None)
+    session.conf.set(_EXCLUDED, ",".join(filter(None, (before, _RULE))))
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(_EXCLUDED)
+        else:
+            session.conf.set(_EXCLUDED, before)

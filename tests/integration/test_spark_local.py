@@ -1,0 +1,131 @@
+"""What the sink has the JVM of its own process do (`spark_sink.spark.local`, `spark_sink.spark.evaluation`, `LocalFiles.java`)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.api.record import TopicPartition
+from spark_sink.spark.evaluation import Evaluations
+from spark_sink.spark.local import evaluate, held_rows, select
+from tests.fix_spark import INT, TEXT, Lake, event
+from tests.seeds import seeds
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+
+@pytest.fixture
+def spark(lake: Lake) -> Any:
+    return lake.start(lake.config(lake.topic("t"))).spark
+
+
+def test_expressions_that_are_handed_over_together_are_those_of_spark(spark: Any) -> None:
+    frame = spark.range(3)
+    for texts in (["id"], ["id + 1 a", "'it''s' b", "concat('\n', `id`) `c d`", "'\\\\' e"], ["id", "'a\0b' with_separator"]):
+        assert select(frame, texts).collect() == frame.selectExpr(*texts).collect()
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
+        select(frame, ["id", "other"])
+
+
+def test_files_of_a_context_are_written_by_calls_of_the_system(spark: Any, tmp_path: Path) -> None:
+    java, file = spark._jvm, tmp_path / "file"
+    path = java.org.apache.hadoop.fs.Path
+    context = java.org.apache.hadoop.fs.FileContext.getFileContext(
+        path(str(tmp_path)).toUri(), spark.sparkContext._jsc.hadoopConfiguration()
+    )
+    file.write_text("text")
+    assert context.getDefaultFileSystem().getClass().getName() == "io.github.connectpy.spark.LocalFiles$OfContext"
+    context.setPermission(path(str(file)), java.org.apache.hadoop.fs.permission.FsPermission("640"))
+    assert file.stat().st_mode & 0o777 == 0o640
+    for name, target in (("link", "file"), ("dangling", "nothing")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+        status = context.getFileLinkStatus(path(str(tmp_path / name)))
+        assert status.isSymlink()
+        assert status.getSymlink().toUri().getPath() == str(tmp_path / target)
+    assert not context.getFileLinkStatus(path(str(file))).isSymlink()
+    with pytest.raises(Exception, match="FileNotFoundException"):
+        context.getFileLinkStatus(path(str(tmp_path / "other")))
+
+
+def held(spark: Any, texts: Sequence[str | None]) -> Any:
+    """Rows that the driver holds: a number and a text each."""
+    values = ", ".join(f"({number}L, {'NULL' if text is None else repr(text)})" for number, text in enumerate(texts))
+    frame = evaluate(spark.sql(f"SELECT * FROM VALUES {values} AS v(n, text)"))
+    assert frame is not None
+    return frame
+
+
+PARSED = ["n", "from_json(text, 'a bigint, b array<string>', map('mode', 'PERMISSIVE')) v"]
+READ = ["CAST(n AS int) n", "v.a a", "IF(v IS NULL, 'none', concat_ws(',', v.b)) b", "IF(v.a = 13, raise_error('unlucky'), v.a % 3) c"]
+
+
+def parsed(frame: Any) -> Any:
+    return select(select(frame.where("n > 0"), PARSED), READ)
+
+
+@pytest.mark.parametrize("seed", seeds(3))
+def test_a_plan_that_is_kept_makes_of_other_rows_what_spark_makes_of_them(spark: Any, seed: int) -> None:
+    chance, evaluations = random.Random(seed), Evaluations()
+    texts = [None, "", "{", '{"a":1}', '{"a":7,"b":["x","ä"]}', '{"b":[null]}', '{"a":"no number"}']
+
+    def check(number: int) -> None:
+        frame = held(spark, chance.choices(texts, k=chance.randrange(1, 9)))
+        found = evaluations.evaluated("parsed", frame, spark, lambda: parsed(frame))
+        assert held_rows(found) is not None
+        assert (found.dtypes, found.collect()) == (parsed(frame).dtypes, parsed(frame).collect())
+
+    for number in range(3):
+        check(number)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(check, range(12)))
+    assert spark.conf.get("spark.sql.optimizer.excludedRules", None) is None
+
+
+def test_what_a_row_raises_is_raised_and_the_next_rows_are_evaluated(spark: Any) -> None:
+    evaluations, good, bad = Evaluations(), held(spark, ["", '{"a":1}']), held(spark, ["", '{"a":13}'])
+    for frame in (good, bad, good):
+        if frame is bad:
+            with pytest.raises(Exception, match="unlucky"):
+                evaluations.evaluated("parsed", frame, spark, lambda: parsed(bad))
+        else:
+            assert evaluations.evaluated("parsed", frame, spark, lambda: parsed(good)).collect() == parsed(good).collect()
+
+
+def test_what_is_more_than_to_project_and_to_filter_is_left_to_spark(spark: Any) -> None:
+    evaluations = Evaluations()
+    for texts in (["a", "b", "a"], ["c", "c"]):
+        frame = held(spark, texts)
+        found = evaluations.evaluated("distinct", frame, spark, lambda frame=frame: frame.select("text").distinct())  # type: ignore[misc]
+        assert held_rows(found) is None
+        assert {row["text"] for row in found.collect()} == {*texts}
+
+
+def test_small_batches_of_a_topic_are_decoded_by_the_plan_of_the_first_until_a_schema_changes(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    of_frame = Evaluations.evaluated
+
+    def noting(self: Evaluations, key: Any, held: Any, session: Any, frame: Any) -> Any:
+        def noted() -> Any:
+            made.append(key)
+            return frame()
+
+        return of_frame(self, key, held, session, noted)
+
+    monkeypatch.setattr(Evaluations, "evaluated", noting)
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic))
+    counts = []
+    for number, columns in enumerate([{"id": INT}, {"id": INT}, {"id": INT}, {"id": INT, "name": TEXT}, {"id": INT, "name": TEXT}]):
+        lake.produce(topic, [event("c", number, {"id": number, "name": "n"} if "name" in columns else {"id": number}, columns)])
+        lake.drain(task)
+        counts.append(len(made))
+    assert counts[0] == counts[1] == counts[2] < counts[3] == counts[4]
+    assert sorted((row["id"], row["name"]) for row in lake.rows("t")) == [(0, None), (1, None), (2, None), (3, "n"), (4, "n")]
+    assert lake.context.group[TopicPartition(topic, 0)] == 5
