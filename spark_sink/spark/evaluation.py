@@ -24,8 +24,9 @@ _CATALYST = "org.apache.spark.sql.catalyst"
 _RULE = f"{_CATALYST}.optimizer.ConvertToLocalRelation"
 _HELD = "LocalRelation"
 
-#: Setting of Spark's: rules that the optimizer leaves out.
+#: Setting of Spark's: rules that the optimizer leaves out. Those here look at the rows: whether there are any, or one.
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
+_OF_ROWS = (_RULE, f"{_CATALYST}.optimizer.PropagateEmptyRelation", f"{_CATALYST}.optimizer.OptimizeOneRowPlan")
 
 #: Plans that are kept. A sink of more tables, schemas and shapes begins again.
 _MOST = 500
@@ -40,15 +41,19 @@ class Evaluation:
         self._lock = threading.Lock()
 
     @classmethod
-    def of_frame(cls, frame: DataFrame) -> Evaluation | None:
-        """Return what a frame does to the rows that it is made of; None if that is more than to project and to filter them."""
+    def of_frame(cls, frame: DataFrame, rows: int) -> Evaluation | None:
+        """Return what a frame does to the rows that it is made of; None if that is more than to project and to filter them.
+
+        Args:
+            rows: how many there are. A plan of others takes nothing from them, since a condition holds for none whatever they are.
+        """
         made, steps = cast("Any", frame), list[tuple[str, Any]]()
         with _unevaluated(made.sparkSession):
             node = made._jdf.queryExecution().optimizedPlan()
         while (name := node.nodeName()) in ("Project", "Filter"):
             steps.append((name, node.projectList() if name == "Project" else node.condition()))
             node = node.child()
-        return cls(node.output(), steps[::-1]) if name == _HELD else None
+        return cls(node.output(), steps[::-1]) if name == _HELD and node.data().size() == rows else None
 
     def __call__(self, session: Any, rows: Any) -> DataFrame | None:
         """Return what becomes of other rows, which the driver holds then; None if it takes a job after all.
@@ -82,10 +87,13 @@ class Evaluations:
 
     def evaluated(self, key: Hashable, held: DataFrame, session: Any, frame: Callable[[], DataFrame]) -> DataFrame:
         """Return a frame that is made of one that the driver holds, evaluated if that takes no job."""
+        rows = held_rows(held)
+        if rows is None or not (count := rows.size()):
+            return frame()
         if key not in self._known:
-            _put(self._known, key, Evaluation.of_frame(frame()))
-        evaluation, rows = self._known.get(key), held_rows(held)
-        found = None if evaluation is None or rows is None else evaluation(session, rows)
+            _put(self._known, key, Evaluation.of_frame(frame(), count))
+        evaluation = self._known.get(key)
+        found = None if evaluation is None else evaluation(session, rows)
         return frame() if found is None else found
 
 
@@ -99,7 +107,7 @@ def _put(known: dict[Hashable, T], key: Hashable, value: T) -> T:
 @contextlib.contextmanager
 def _unevaluated(session: Any) -> Iterator[None]:
     before = session.conf.get(_EXCLUDED, None)
-    session.conf.set(_EXCLUDED, ",".join(filter(None, (before, _RULE))))
+    session.conf.set(_EXCLUDED, ",".join(filter(None, (before, *_OF_ROWS))))
     try:
         yield
     finally:

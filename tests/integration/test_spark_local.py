@@ -102,9 +102,18 @@ def test_what_a_row_raises_is_raised_and_the_next_rows_are_evaluated(spark: Any)
             assert evaluations.evaluated("parsed", frame, spark, lambda: parsed(good)).collect() == parsed(good).collect()
 
 
+def test_a_plan_is_of_no_rows_in_particular(spark: Any) -> None:
+    evaluations, none = Evaluations(), evaluate(held(spark, ["a"]).where("n < 0"))
+    for frame, texts in ((none, []), (held(spark, ["a", "b"]), ["a", "b"]), (none, []), (held(spark, ["c"]), ["c"])):
+        found = evaluations.evaluated("text", frame, spark, lambda frame=frame: select(frame, ["text"]))  # type: ignore[misc]
+        assert [row["text"] for row in found.collect()] == texts
+        found = evaluations.evaluated("never", frame, spark, lambda frame=frame: select(frame.where("1 > 2"), ["n"]))  # type: ignore[misc]
+        assert found.collect() == []
+
+
 def test_what_is_more_than_to_project_and_to_filter_is_left_to_spark(spark: Any) -> None:
     evaluations = Evaluations()
-    for texts in (["a", "b", "a"], ["c", "c"]):
+    for texts in (["a"], ["a", "b", "a"], ["c", "c"]):
         frame = held(spark, texts)
         found = evaluations.evaluated("distinct", frame, spark, lambda frame=frame: frame.select("text").distinct())  # type: ignore[misc]
         assert held_rows(found) is None
