@@ -444,10 +444,10 @@ class Figures:
             return
         self.pauses.append(pauses[-1][1] - pauses[-1][0])
         for began, ended in pauses:
-            took = ended - began
-            if took > max(PAUSE_MS, USUAL_PAUSES * self.usual) and took > PAUSE_MS + WAITS_OF_A_TASK * (
-                withheld := canary.withheld(began, ended)
-            ):
+            if (took := ended - began) <= PAUSE_MS:
+                continue
+            withheld = canary.withheld(began, ended)
+            if took > max(PAUSE_MS + WAITS_OF_A_TASK * withheld, USUAL_PAUSES * self.usual):
                 self.stopped.append(
                     f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} wrote nothing for {took} ms, {began - fault.began} ms after it; "
                     f"{withheld} ms were withheld, and tasks of another group paused for up to {self.usual} ms"

@@ -1,4 +1,4 @@
-"""The jar of the sink's only Java class, `spark_sink/spark/LocalFiles.java`, which ships compiled: a JRE runs Spark, and has no compiler.
+"""The jar of the sink's only file in Java, `spark_sink/spark/LocalFiles.java`, which ships compiled: a JRE runs Spark, and has no compiler.
 
     python -m tests.local_files [--write]
 

@@ -8,12 +8,11 @@ anything else, or that this rule does not take, is left to Spark, batch by batch
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from spark_sink.spark.local import frame_of_plan, held_rows, java_class, scala_object
+from spark_sink.spark.local import HELD, activate, frame_of_plan, having_settings, held_rows, java_class, scala_object
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +21,6 @@ T = TypeVar("T")
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _RULE = f"{_CATALYST}.optimizer.ConvertToLocalRelation"
-_HELD = "LocalRelation"
 
 #: Setting of Spark's: rules that the optimizer leaves out. Those here look at the rows: whether there are any, or one.
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
@@ -48,12 +46,14 @@ class Evaluation:
             rows: how many there are. A plan of others takes nothing from them, since a condition holds for none whatever they are.
         """
         made, steps = cast("Any", frame), list[tuple[str, Any]]()
-        with _unevaluated(made.sparkSession):
+        session = made.sparkSession
+        excluded = ",".join(filter(None, (session.conf.get(_EXCLUDED, None), *_OF_ROWS)))
+        with having_settings(session, {_EXCLUDED: excluded}):
             node = made._jdf.queryExecution().optimizedPlan()
         while (name := node.nodeName()) in ("Project", "Filter"):
             steps.append((name, node.projectList() if name == "Project" else node.condition()))
             node = node.child()
-        return cls(node.output(), steps[::-1]) if name == _HELD and node.data().size() == rows else None
+        return cls(node.output(), steps[::-1]) if name == HELD and node.data().size() == rows else None
 
     def __call__(self, session: Any, rows: Any) -> DataFrame | None:
         """Return what becomes of other rows, which the driver holds then; None if it takes a job after all.
@@ -61,15 +61,15 @@ class Evaluation:
         Args:
             rows: a Seq of Spark's internal rows, with the same columns.
         """
-        java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
+        activate(session)
         rule = scala_object(session, _RULE)
         with self._lock:
-            plan = java_class(session, f"{_CATALYST}.plans.logical.{_HELD}")(
+            plan = java_class(session, f"{_CATALYST}.plans.logical.{HELD}")(
                 self._columns, rows, False, java_class(session, "scala.Option").empty()
             )
             for name, what in self._steps:
                 plan = rule.apply(java_class(session, f"{_CATALYST}.plans.logical.{name}")(what, plan))
-        return frame_of_plan(session, plan) if plan.nodeName() == _HELD else None
+        return frame_of_plan(session, plan) if plan.nodeName() == HELD else None
 
 
 class Evaluations:
@@ -102,16 +102,3 @@ def _put(known: dict[Hashable, T], key: Hashable, value: T) -> T:
         known.clear()
     known[key] = value
     return value
-
-
-@contextlib.contextmanager
-def _unevaluated(session: Any) -> Iterator[None]:
-    before = session.conf.get(_EXCLUDED, None)
-    session.conf.set(_EXCLUDED, ",".join(filter(None, (before, *_OF_ROWS))))
-    try:
-        yield
-    finally:
-        if before is None:
-            session.conf.unset(_EXCLUDED)
-        else:
-            session.conf.set(_EXCLUDED, before)

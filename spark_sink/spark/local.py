@@ -5,17 +5,21 @@ Only of a session with a JVM in this process; over Spark Connect the rows are on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-#: Between expressions; none has it, since SQL texts of the sources have none.
-_SEPARATOR = "\0"
+    from pyspark.sql import DataFrame, SparkSession
 
 #: The plan of a frame whose rows the driver holds.
-_HELD = "LocalRelation"
+HELD = "LocalRelation"
+
+#: Between expressions that are handed over together. Those of which one has it itself are handed over one by one.
+_SEPARATOR = "\0"
+
+#: Java's class of sessions.
+_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 
 #: pyspark's frames are made of its objects.
 _DATASET = "org.apache.spark.sql.classic.Dataset"
@@ -24,6 +28,22 @@ _DATASET = "org.apache.spark.sql.classic.Dataset"
 def has_java(session: Any) -> bool:
     """Return whether a session is of a JVM of this process, so that Java can be called."""
     return hasattr(session, "_jsparkSession")
+
+
+@contextlib.contextmanager
+def having_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Have settings in a session for a statement; afterwards it has its own again, so that no other table's statement has them."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 class JavaClass:
@@ -56,6 +76,11 @@ def scala_object(session: Any, name: str) -> Any:
     return getattr(java_class(session, name + "$"), "MODULE$")
 
 
+def activate(session: Any) -> None:
+    """Make a session the active one of this thread, which a thread's first statement does else."""
+    java_class(session, _SESSIONS).setActiveSession(session._jsparkSession)
+
+
 def select(frame: DataFrame, expressions: Iterable[str]) -> DataFrame:
     """Return `frame.selectExpr(*expressions)`; pyspark hands over each expression by a call of its own."""
     texts, made = list(expressions), cast("Any", frame)
@@ -80,17 +105,17 @@ def evaluate(frame: DataFrame) -> DataFrame | None:
     """
     made: Any = frame
     execution = made._jdf.queryExecution()
-    if execution.analyzed().nodeName() == _HELD:
+    if execution.analyzed().nodeName() == HELD:
         return frame
     plan = execution.optimizedPlan()
-    return frame_of_plan(frame.sparkSession, plan) if plan.nodeName() == _HELD else None
+    return frame_of_plan(frame.sparkSession, plan) if plan.nodeName() == HELD else None
 
 
 def held_rows(frame: DataFrame) -> Any | None:
     """Return the rows of a frame that the driver holds, as a Seq of Spark's internal ones; None if it does not hold them."""
     made: Any = frame
     plan = made._jdf.queryExecution().analyzed()
-    return plan.data() if plan.nodeName() == _HELD else None
+    return plan.data() if plan.nodeName() == HELD else None
 
 
 def frame_of_plan(session: Any, plan: Any) -> DataFrame:

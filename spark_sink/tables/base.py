@@ -290,22 +290,6 @@ NARROW = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions":
 
 
 @contextlib.contextmanager
-def having_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Have settings in a session for a statement; afterwards it has its own again, so that no other table's statement has them."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    try:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
-
-
-@contextlib.contextmanager
 def viewed(rows: DataFrame) -> Iterator[str]:
     """Give rows the name by which a statement finds them; a session writes one table at a time."""
     rows.createOrReplaceTempView(_VIEW)

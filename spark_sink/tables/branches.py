@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spark_sink.routing import TableName
-from spark_sink.spark.local import has_java, java_class
+from spark_sink.spark.local import activate, has_java, java_class
 from spark_sink.tables.base import properties_sql
 from spark_sink.types.columns import literal, quote
 
@@ -30,7 +30,6 @@ _ATTEMPTS = 5
 _CHANGED = "org.apache.iceberg.exceptions.CommitFailedException"
 
 _LOAD = "org.apache.iceberg.spark.Spark3Util"
-_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 
 
 class Branches(Protocol):
@@ -76,7 +75,7 @@ def open_branches(spark: SparkSession, catalog: str) -> Branches:
 
 def load_table(spark: Any, catalog: str, name: TableName) -> Any:
     """Return Iceberg's own `Table`, of a session that `has_java`."""
-    java_class(spark, _SESSIONS).setActiveSession(spark._jsparkSession)  # a thread's first statement does it else, and it names catalogs
+    activate(spark)  # it names catalogs
     return java_class(spark, _LOAD).loadIcebergTable(spark._jsparkSession, quoted(catalog, name))
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from spark_sink.config.layout import Layout, partition_sql
 from spark_sink.routing import TableName
+from spark_sink.spark.local import having_settings
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.tables.base import (
@@ -34,7 +35,6 @@ from spark_sink.tables.base import (
     Writer,
     columns_sql,
     evolution_sql,
-    having_settings,
     insert_nothing_sql,
     properties_sql,
     state_of,

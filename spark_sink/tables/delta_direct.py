@@ -19,10 +19,10 @@ import urllib.parse
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spark_sink.spark.local import select
+from spark_sink.spark.local import having_settings, select
 from spark_sink.sql.keys import Value, has_plain_keys
 from spark_sink.sql.merge import Shape
-from spark_sink.tables.base import having_settings, state_of
+from spark_sink.tables.base import state_of
 from spark_sink.tables.delta_batch import FewRows, ManyRows, Matches, Positions
 from spark_sink.tables.delta_files import DataFile, LiveFiles
 from spark_sink.tables.delta_jvm import DeltaJvm, Transaction

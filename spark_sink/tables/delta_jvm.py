@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.spark import jars
-from spark_sink.spark.local import has_java, java_class, scala_object
+from spark_sink.spark.local import activate, has_java, java_class, scala_object
 from spark_sink.tables.delta_batch import Positions
 from spark_sink.tables.delta_files import DataFile
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DELTA = "org.apache.spark.sql.delta"
-_SESSIONS = "org.apache.spark.sql.classic.SparkSession"
 _METRICS = "org.apache.spark.sql.execution.metric.SQLMetrics"
 
 #: Of Delta.
@@ -92,7 +91,7 @@ class DeltaJvm:
         return [items.apply(at) for at in range(items.size())]
 
     def _open(self) -> Any:
-        self._class(_SESSIONS).setActiveSession(self._spark._jsparkSession)  # a thread's first statement does it else
+        activate(self._spark)
         log = self._module(f"{_DELTA}.DeltaLog").forTable(self._spark._jsparkSession, self._path)
         if self._conf is None:
             self._conf = log.newDeltaHadoopConf()
@@ -226,11 +225,10 @@ class DeltaJvm:
 
     def _commit(self, under_way: Any, actions: Iterable[Any], operation: Any, metrics: Mapping[str, int]) -> int:
         session = self._spark._jsparkSession
-        context = session.sparkContext()
-        for name in metrics.keys() - self._metrics.keys():
-            self._metrics[name] = self._module(_METRICS).createMetric(context, name)
         counted = self._class("java.util.HashMap")()
         for name, value in metrics.items():
+            if name not in self._metrics:
+                self._metrics[name] = self._module(_METRICS).createMetric(session.sparkContext(), name)
             self._metrics[name].set(value)
             counted.put(name, self._metrics[name])
         converters = self._class("scala.jdk.javaapi.CollectionConverters")

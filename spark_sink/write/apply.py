@@ -429,7 +429,7 @@ def bound_keys(batch: TableBatch, at: Target) -> TableBatch:
 
 def hold_rows(batch: TableBatch, at: Target) -> TableBatch:
     """Have the driver hold what is written, where it can be made of the events without a job."""
-    if batch.looks is None or (rows := batch.rows if batch.rows is batch.events else evaluate(batch.rows)) is None:
+    if batch.looks is None or (rows := evaluate(batch.rows)) is None:
         return batch
     is_narrow = 0 < len(batch.shape.bounds) == len(batch.shape.keys) and len(batch.looks) <= LISTED
     return replace(batch, rows=rows, shape=replace(batch.shape, is_local=True, is_narrow=is_narrow))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -125,32 +126,43 @@ class Series:
         self.cluster.await_all_running(TASKS, seconds=90)
 
 
-def run_series(
-    cluster: Cluster,
-    apart: Cluster,
-    kafka: Kafka,
-    postgres: PostgresAddress,
-    database: str,
-    dice: random.Random,
-    kinds: list[str],
-    *,
-    exact: bool = False,
-) -> Figures:
+@dataclass(frozen=True)
+class Setting:
+    """Where faults happen.
+
+    Attributes:
+        apart: another group, whose tasks show what the machine does to those that no fault concerns.
+    """
+
+    cluster: Cluster
+    apart: Cluster
+    kafka: Kafka
+    postgres: PostgresAddress
+    database: str
+    dice: random.Random
+
+
+@pytest.fixture
+def setting(cluster: Cluster, apart: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random) -> Setting:
+    return Setting(cluster, apart, kafka, postgres, database, dice)
+
+
+def run_series(at: Setting, kinds: list[str], *, exact: bool = False) -> Figures:
     """Returns times of the faults.
 
     Args:
-        apart: another group, whose tasks show what the machine does to those that no fault concerns.
         exact: with ``exactly.once.source.support=enabled``.
     """
+    cluster, apart, kafka = at.cluster, at.apart, at.kafka
     support = "enabled" if exact else "disabled"
     cluster.add(3, exactly_once_source_support=support)
     apart.add(exactly_once_source_support=support)
     apart.create("apart", apart.counting("apart", TASKS_EACH))
     for number in range(COUNTING):
         cluster.create(f"c{number}", cluster.counting(f"c{number}", TASKS_EACH))
-    series = Series(cluster, dice)
-    with Canary() as canary, Inserting(postgres, database) as inserting:
-        cluster.create(TABLE, postgres_source(postgres, database, cluster.tag, table_include_list="public.item"))
+    series = Series(cluster, at.dice)
+    with Canary() as canary, Inserting(at.postgres, at.database) as inserting:
+        cluster.create(TABLE, postgres_source(at.postgres, at.database, cluster.tag, table_include_list="public.item"))
         shown, untouched = cluster.await_all_running(TASKS), apart.await_all_running(TASKS_EACH)
         for kind in kinds:
             series.strike(kind)
@@ -175,11 +187,9 @@ def rounds(default: int) -> int:
     return int(os.environ.get("CLUSTER_FAULTS") or default)
 
 
-def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owner(
-    cluster: Cluster, apart: Cluster, kafka: Kafka, postgres: PostgresAddress, database: str, dice: random.Random
-) -> None:
-    kinds = dice.sample(["kill", "freeze", "terminate"], 3)
-    figures = run_series(cluster, apart, kafka, postgres, database, dice, kinds)
+def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owner(setting: Setting) -> None:
+    kinds = setting.dice.sample(["kill", "freeze", "terminate"], 3)
+    figures = run_series(setting, kinds)
     assert figures.late == []
     assert figures.stopped == []
 
@@ -187,18 +197,8 @@ def test_whatever_happens_to_a_worker_nothing_is_lost_and_each_task_has_one_owne
 @pytest.mark.long
 @pytest.mark.parametrize("exact", [False, True], ids=["at-least-once", "exactly-once"])
 @pytest.mark.parametrize(("kind", "count"), [("kill", 12), ("freeze", 6), ("terminate", 6)])
-def test_so_it_is_again_and_again(
-    cluster: Cluster,
-    apart: Cluster,
-    kafka: Kafka,
-    postgres: PostgresAddress,
-    database: str,
-    dice: random.Random,
-    kind: str,
-    count: int,
-    exact: bool,
-) -> None:
+def test_so_it_is_again_and_again(setting: Setting, kind: str, count: int, exact: bool) -> None:
     assert HEARTBEAT_MS < SESSION_MS
-    figures = run_series(cluster, apart, kafka, postgres, database, dice, [kind] * rounds(count // 2 if exact else count), exact=exact)
+    figures = run_series(setting, [kind] * rounds(count // 2 if exact else count), exact=exact)
     assert figures.late == []
     assert figures.stopped == []

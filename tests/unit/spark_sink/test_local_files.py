@@ -1,4 +1,4 @@
-"""The sink's only Java class: it ships compiled, and must be what its source says."""
+"""The sink's only file in Java: it ships compiled, and must be what its source says."""
 
 from __future__ import annotations
 
