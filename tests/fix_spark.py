@@ -25,7 +25,7 @@ from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.routing import TableName
 from spark_sink.spark.session import open_session
 from spark_sink.tables.base import Tables, Writer
-from spark_sink.tables.branches import Branches, StatementBranches, open_branches
+from spark_sink.tables.iceberg.branches import Branches, StatementBranches, open_branches
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
 
@@ -85,9 +85,6 @@ class Context:
 #: In the first step of a commit that appends rows.
 FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
 
-#: The step of a commit to an Iceberg table that makes its rows visible.
-PUBLISH = "PUBLISH BRANCH"
-
 
 class Watched:
     """Opens a task's tables (`make_tables`) over a session whose statements a test sees, and the steps of Iceberg's branches.
@@ -97,7 +94,7 @@ class Watched:
         before: called with each statement before it is sent; for a setting with ``SET name``, for branches with ``CREATE BRANCH of name``,
             ``PUBLISH BRANCH of name`` and so on.
         after: the same after it was carried out.
-        by_statements: whether branches are used, and Delta's tables written, by statements, as over Spark Connect.
+        by_statements: whether tables are written, and branches used, by statements, as over Spark Connect.
     """
 
     def __init__(

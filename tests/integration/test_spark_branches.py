@@ -1,4 +1,4 @@
-"""Branches of Iceberg tables: both ways of using them do the same (`spark_sink.tables.branches`)."""
+"""Branches of Iceberg tables: both ways of using them do the same (`spark_sink.tables.iceberg.branches`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_sink.routing import TableName
-from spark_sink.tables.branches import Branches, DirectBranches, StatementBranches
+from spark_sink.tables.iceberg.branches import Branches, DirectBranches, StatementBranches
 from tests.fix_spark import Lake
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

@@ -1,4 +1,4 @@
-"""Expiry of an Iceberg table's snapshots: both ways of doing it do the same (`spark_sink.tables.expiry`)."""
+"""Expiry of an Iceberg table's snapshots: both ways of doing it do the same (`spark_sink.tables.iceberg.expiry`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_sink.routing import TableName
-from spark_sink.tables.expiry import expire_by_java, expire_by_statement
+from spark_sink.tables.iceberg.expiry import expire_by_java, expire_by_statement
 from tests.fix_spark import Lake
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

@@ -18,7 +18,7 @@ from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.upkeep import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import FIRST_OF_COMMIT, INT, PUBLISH, TEXT, Lake, Watched, event, iceberg_and_long_delta
+from tests.fix_spark import FIRST_OF_COMMIT, INT, TEXT, Lake, Watched, event, iceberg_and_long_delta
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -86,11 +86,16 @@ def killed(*args: object) -> None:
     raise RuntimeError("killed here")
 
 
-def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_doubled(lake: Lake) -> None:
+#: The step of a batch for an Iceberg table that makes its rows visible, and whether statements have written them.
+both_ways = pytest.mark.parametrize(("step", "by_statements"), [("COMMIT BRANCH", False), ("PUBLISH BRANCH", True)], ids=["direct", "sql"])
+
+
+@both_ways
+def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_doubled(lake: Lake, step: str, by_statements: bool) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
     lake.produce(topic, notes("a"))
-    watched = Watched()
+    watched = Watched(by_statements=by_statements)
     zombie = lake.start(config, make_tables=watched)
     lake.drain(zombie)
     lake.produce(topic, notes("b"))
@@ -101,7 +106,7 @@ def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_do
         younger.append(lake.start(config))
         lake.drain(younger[0])
 
-    watched.once(PUBLISH, late)
+    watched.once(step, late)
     with pytest.raises(FatalTaskError, match="younger task of connector lake"):
         zombie.step()
     assert found(lake) == ["a", "b"]
@@ -116,7 +121,7 @@ def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake:
     topic = lake.topic("t")
     config = lake.config(topic)
     lake.produce(topic, notes("a"))
-    watched = Watched(by_statements=lake.format == "delta")
+    watched = Watched(by_statements=True)
     zombie = lake.start(config, make_tables=watched)
     lake.drain(zombie)
     lake.produce(topic, notes("b"))
@@ -209,13 +214,14 @@ def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_ro
     assert found(lake) == ["a", "b", "c"]
 
 
-def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake) -> None:
+@both_ways
+def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake, step: str, by_statements: bool) -> None:
     topic = lake.topic("t")
-    watched = Watched()
+    watched = Watched(by_statements=by_statements)
     task = lake.start(lake.config(topic), make_tables=watched)
     lake.produce(topic, notes("a"))
     lake.drain(task)
-    watched.once(PUBLISH, lambda: task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')"))
+    watched.once(step, lambda: task.spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')"))
     lake.produce(topic, notes("b"))
     with pytest.raises(RetriableError, match="changed by others"):
         task.step()
@@ -311,11 +317,15 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
     assert lake.watermark("t") == {topic: {"0": 7}}
 
 
-@iceberg_and_long_delta
-def test_a_clean_up_before_any_step_of_a_batch_changes_nothing_of_it(lake: Lake) -> None:
+@pytest.mark.parametrize(
+    ("lake", "by_statements"),
+    [("iceberg", False), ("iceberg", True), pytest.param("delta", False, marks=pytest.mark.long)],
+    indirect=["lake"],
+)
+def test_a_clean_up_before_any_step_of_a_batch_changes_nothing_of_it(lake: Lake, by_statements: bool) -> None:
     topic = lake.topic("t")
     policy = policy_of(older_than_ms=0)
-    watched = Watched()
+    watched = Watched(by_statements=by_statements)
     task = lake.start(lake.config(topic, maintenance_enabled="false"), make_tables=watched)
     for number in range(3):
         lake.produce(topic, [event("c", number, {"n": number}, {"n": INT}), event("u", 0, {"n": number}, {"n": INT})])
@@ -332,11 +342,12 @@ def test_a_clean_up_before_any_step_of_a_batch_changes_nothing_of_it(lake: Lake)
     lake.produce(topic, [event("u", 1, {"n": 10}, {"n": INT}), event("d", 2, {"n": 2}, {"n": INT}), event("c", 3, {"n": 3}, {"n": INT})])
     lake.drain(task)
     watched.before = lambda _: None
-    commits = [text.split()[0] for text in steps if text.startswith(("MERGE", "PUBLISH", "SET spark.sql.codegen.wholeStage"))]
-    assert commits == (["MERGE", "PUBLISH"] if lake.format == "iceberg" else ["SET"])
+    commits = [text.split()[0] for text in steps if text.startswith(("MERGE", "PUBLISH", "COMMIT", "SET spark.sql.codegen.wholeStage"))]
+    expected = {("iceberg", True): ["MERGE", "PUBLISH"], ("iceberg", False): ["COMMIT"], ("delta", False): ["SET"]}
+    assert commits == expected[lake.format, by_statements]
     assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(0, 2), (1, 10), (3, 3)]
     if lake.format == "iceberg":
-        assert lake.snapshots("t") <= 1, "the snapshots before the last one should be gone"
+        assert lake.snapshots("t") <= (1 if by_statements else 2), "the snapshots before the last look should be gone"
     lake.context.rewind()
     lake.drain(lake.start(lake.config(topic, maintenance_enabled="false")))
     assert lake.watermark("t") == {topic: {"0": 9}}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spark_sink.sql.keys import Value, in_order
-from spark_sink.tables.delta_files import LiveFiles
+from spark_sink.tables.delta.files import LiveFiles
 from tests.seeds import seeds
 
 SETTINGS = {"delta.enableDeletionVectors": "true"}
@@ -131,6 +131,23 @@ def test_only_of_tables_with_nothing_else_to_regard_rows_are_replaced_by_positio
     assert live.is_simple
     live.follow(actions)
     assert live.is_simple is is_simple
+
+
+@pytest.mark.parametrize(
+    ("action", "has_plain_writes"),
+    [
+        (metadata(SETTINGS), True),
+        (metadata({**SETTINGS, "delta.constraints.cheap": "price < 5"}), False),
+        (metadata({**SETTINGS, "delta.randomizeFilePrefixes": "true"}), False),
+        (metadata({**SETTINGS, "delta.randomizeFilePrefixes": "false"}), True),
+        (metadata(schema='{"metadata":{"delta.invariants":"x"}}'), False),
+        ({"metaData": {**metadata(SETTINGS)["metaData"], "partitionColumns": ["place"]}}, False),
+    ],
+)
+def test_rows_that_delta_checks_or_puts_elsewhere_are_written_by_its_job(action: dict[str, Any], has_plain_writes: bool) -> None:
+    live = files()
+    live.follow([action])
+    assert live.has_plain_writes is has_plain_writes
 
 
 def test_no_file_that_holds_a_key_is_missed() -> None:

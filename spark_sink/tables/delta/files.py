@@ -6,7 +6,6 @@ path names a file; an `add` and a `remove` of the same path in a commit give it 
 
 from __future__ import annotations
 
-import bisect
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from spark_sink.sql.keys import Value
+from spark_sink.tables.file_keys import KeyedFile, files_holding
 
 #: What a table of ours may have (PROTOCOL.md, "Valid Feature Names in Table Features") without more being owed to a commit than its
 #: files, deletion vectors and constraints, which Delta's writer checks.
@@ -46,40 +46,34 @@ _MANY_DELETED = 0.05
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
+#: Conditions of rows (PROTOCOL.md, "CHECK Constraints" and "Column Invariants"), settings of files' format, and one that gives them other
+#: places.
+_CONDITIONS, _INVARIANTS, _FORMAT, _RANDOM_PREFIXES = (
+    "delta.constraints.",
+    "delta.invariants",
+    "delta.parquet.",
+    "delta.randomizeFilePrefixes",
+)
+
+
 @dataclass(frozen=True)
-class DataFile:
+class DataFile(KeyedFile):
     """A data file.
 
     Attributes:
         action: its `add`, as JSON.
-        rows: how many it has, deleted ones included; None when its writer has not said so.
-        size: in bytes.
         deleted: how many of its rows are.
         partition: its values of the columns by which the table is partitioned, as JSON.
-        bounds: the least and the greatest value, or what lies beyond them, of columns whose bounds are known.
     """
 
     action: str
-    rows: int | None
-    size: int
     deleted: int
     partition: str
-    bounds: Mapping[str, tuple[Any, Any]]
 
     @property
     def has_many_deleted(self) -> bool:
         """Whether readers pass over so many rows that the file is better written again."""
         return self.deleted > _MANY_DELETED * (self.rows or self.deleted)
-
-    def may_hold(self, column: str, values: Sequence[Value], *, are_ends: bool = False) -> bool:
-        """Return whether one of the sorted values can be in the column, or one between the first and the last."""
-        if column not in self.bounds:
-            return True
-        low, high = self.bounds[column]
-        if are_ends:
-            return bool(values) and bool(values[0] <= high and low <= values[-1])
-        at = bisect.bisect_left(values, low)
-        return at < len(values) and values[at] <= high
 
 
 class LiveFiles:
@@ -124,13 +118,8 @@ class LiveFiles:
         self.version += 1
 
     def holding(self, keys: Mapping[str, Sequence[Value]], *, are_ends: bool = False) -> dict[str, DataFile]:
-        """Return the files, by path, that can hold rows with a key.
-
-        Args:
-            keys: the sorted values of each key column.
-            are_ends: whether these are the least and the greatest, of more.
-        """
-        return {path: file for path, file in self._files.items() if all(file.may_hold(*each, are_ends=are_ends) for each in keys.items())}
+        """Return the files, by path, that can hold rows with a key, as `files_holding`."""
+        return files_holding(self._files, keys, are_ends=are_ends)
 
     def to_compact(self, target: int) -> dict[str, DataFile]:
         """Return the files, by path, to write again: several small ones of a partition, and those with many deleted rows.
@@ -159,6 +148,13 @@ class LiveFiles:
         return str(self._metadata["schemaString"])
 
     @property
+    def has_plain_writes(self) -> bool:
+        """Whether rows go into a file as they are: there are no partitions, and no conditions that Delta's job checks."""
+        settings: Mapping[str, str] = self._metadata.get("configuration") or {}
+        has_conditions = _INVARIANTS in self.schema or any(name.startswith((_CONDITIONS, _FORMAT)) for name in settings)
+        return not (self._metadata.get("partitionColumns") or has_conditions or _is_on(settings, _RANDOM_PREFIXES))
+
+    @property
     def is_simple(self) -> bool:
         settings: Mapping[str, str] = self._metadata.get("configuration") or {}
         features = set(self._protocol.get("writerFeatures") or ())
@@ -179,7 +175,7 @@ class LiveFiles:
         }
         deleted = (add.get("deletionVector") or {}).get("cardinality", 0)
         partition = json.dumps(add.get("partitionValues") or {}, sort_keys=True)
-        return DataFile(json.dumps({"add": add}), stats.get("numRecords"), add["size"], deleted, partition, bounds)
+        return DataFile(stats.get("numRecords"), add["size"], bounds, json.dumps({"add": add}), deleted, partition)
 
 
 def _is_on(settings: Mapping[str, str], name: str) -> bool:

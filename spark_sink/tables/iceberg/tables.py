@@ -1,5 +1,7 @@
 """Iceberg tables. The watermark lies in the summary of the snapshot that holds the rows, as `kafka.connect.offsets.<connector>`.
 
+Small batches are written without a statement, if this process has the JVM (`spark_sink.tables.iceberg.direct`).
+
 A write is conditional: it goes to a branch that starts at the snapshot whose watermark was read, and the table's own branch (`main`,
 unless another is configured) is fast-forwarded to it, which Iceberg refuses when that one has moved. So of two tasks that are alive at once
 only one commits what follows a watermark, also in append mode, where Iceberg itself would let both. After that the watermark is copied
@@ -17,7 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect_py.errors import ConnectError
 from spark_sink.config.layout import Layout, partition_sql
@@ -39,8 +41,10 @@ from spark_sink.tables.base import (
     tables_of_catalog,
     viewed,
 )
-from spark_sink.tables.branches import Branches, procedure_sql, quoted
-from spark_sink.tables.expiry import expire_snapshots
+from spark_sink.tables.direct import NotDirect, is_direct
+from spark_sink.tables.iceberg.branches import Branches, DirectBranches, is_refused, procedure_sql, quoted
+from spark_sink.tables.iceberg.direct import DirectTable
+from spark_sink.tables.iceberg.expiry import expire_snapshots
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
 from spark_sink.types.columns import literal, quote
@@ -90,6 +94,23 @@ class _Known:
     stored: Stored
 
 
+@dataclass(frozen=True)
+class _Commit:
+    """A commit to be made.
+
+    Attributes:
+        branch: on which it waits.
+        head: the snapshot on which it follows.
+        summary: what its snapshot says of itself.
+        properties: returns, for that snapshot, the table's properties that are stored with it.
+    """
+
+    branch: str
+    head: int | None
+    summary: Mapping[str, str]
+    properties: Callable[[int], Mapping[str, str]]
+
+
 class IcebergTables:
     """`spark_sink.tables.base.Tables` over a Spark catalog of Iceberg's."""
 
@@ -101,8 +122,12 @@ class IcebergTables:
         new_table_properties: Mapping[str, str],
         branches: Branches,
         branch_of: Callable[[TableName], str | None] = lambda _: None,
+        direct: DirectBranches | None = None,
     ) -> None:
+        """Arguments as of `open_tables`; `direct`: branches that can be written without statements, None if none can."""
         self._branches = branches
+        self._direct_branches = direct
+        self._direct: dict[TableName, DirectTable] = {}
         self._branch_of = branch_of
         self._spark = spark
         self._catalog = catalog
@@ -121,6 +146,8 @@ class IcebergTables:
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
         from pyspark.errors import AnalysisException
 
+        if not claim and (state := self._unchanged(name)) is not None:
+            return state
         try:
             fields = self._spark.table(self._quoted(name)).schema.fields
         except AnalysisException as error:
@@ -141,6 +168,21 @@ class IcebergTables:
             if first:
                 self._mend(name, known)
         return state_of(fields, known.stored.watermark)
+
+    def _unchanged(self, name: TableName) -> TableState | None:
+        """Return a table's state if it is known and nobody has written the table since, which is seen without a query."""
+        if (known := self._known.get(name)) is None or (direct := self._directly(name)) is None or (found := direct.look()) is None:
+            return None
+        head, state = found
+        return replace(state, watermark=known.stored.watermark) if head == known.head else None
+
+    def _directly(self, name: TableName) -> DirectTable | None:
+        """Return the way without a statement."""
+        if self._direct_branches is None:
+            return None
+        if name not in self._direct:
+            self._direct[name] = DirectTable(self._spark, self._catalog, name, self._head_of(name))
+        return self._direct[name]
 
     def _head(self, name: TableName) -> int | None:
         return self._branches.head(name, self._head_of(name))
@@ -206,16 +248,22 @@ class IcebergTables:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES {properties_sql(_WITHOUT_VECTORS)}")
         for statement in evolution_sql(self._quoted(name), evolution):
             self._spark.sql(statement)
+        if (direct := self._direct.get(name)) is not None:
+            direct.changed()
 
     def needs_bounds(self, name: TableName, shape: Shape) -> bool:
         return True
 
     def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        if truncate is None and is_direct(shape) and self._written_directly(name, False, rows, shape, watermark):
+            return
         with viewed(rows) as view, having_settings(self._spark, NARROW if shape.is_narrow else {}):
             source = f"(SELECT /*+ COALESCE(1) */ * FROM {view})" if shape.is_narrow else view
             self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, source, shape)], watermark)
 
     def append(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        if truncate is None and self._written_directly(name, True, rows, shape, watermark):
+            return
         with viewed(rows) as view:
             self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)
 
@@ -298,31 +346,72 @@ class IcebergTables:
     def _commit(
         self, name: TableName, statements: Callable[[str], Sequence[str]], watermark: Watermark, *, raise_generation: bool = False
     ) -> None:
+        """Have statements write a branch, for which they get its name, and publish it."""
+
+        def write(commit: _Commit) -> int:
+            self._branches.create(name, commit.branch, commit.head)
+            # of a table without rows the branch begins with whatever is there by now, which another task may have written
+            if commit.head is None and (written := self._moved(name, None)) is not None:
+                raise written
+            with having_settings(self._spark, {_SNAPSHOT_PROPERTY + key: value for key, value in commit.summary.items()}):
+                for statement in statements(f"{self._quoted(name)}.{quote('branch_' + commit.branch)}"):
+                    self._spark.sql(statement)
+            return self._branches.publish(name, self._head_of(name), commit.branch, commit.properties)
+
+        commit = self._commit_by(name, write, watermark, raise_generation=raise_generation)
+        self._branches.finish(name, commit.branch, self._kept(self._known[name]))
+
+    def _written_directly(self, name: TableName, append: bool, rows: DataFrame, shape: Shape, watermark: Watermark) -> bool:
+        """Write rows without a statement and publish them; return False if they are for one."""
+        if (branches := self._direct_branches) is None or (direct := self._directly(name)) is None:
+            return False
+        try:
+            batch = (direct.append if append else direct.merge)(rows, shape, self._known[name].head)
+        except NotDirect:
+            return False
+
+        def write(commit: _Commit) -> int:
+            def add(row_delta: Any) -> None:
+                direct.add(row_delta, batch, commit.summary)
+
+            try:
+                return branches.commit(name, direct.branch, commit.head, commit.branch, add, commit.properties)
+            except Exception as error:
+                if is_refused(error):
+                    direct.discard(batch)
+                raise
+
+        self._commit_by(name, write, watermark)
+        if (head := self._known[name].head) is not None:
+            direct.committed(head, batch)
+        return True
+
+    def _commit_by(
+        self, name: TableName, write: Callable[[_Commit], int], watermark: Watermark, *, raise_generation: bool = False
+    ) -> _Commit:
+        """Have a batch written and published by `write`, which returns the snapshot, and note what the table has then."""
         known = self._known[name]
         generation = known.stored.generation + raise_generation
-        branch = self._waiting + uuid.uuid4().hex[:12]
         after = Stored(watermark, generation, known.head, in_property=True, epoch=self._ledger.writer.epoch)
-        self._branches.create(name, branch, known.head)
+
+        def properties(head: int) -> Mapping[str, str]:
+            return self._kept(_Known(head, after))
+
+        commit = _Commit(self._waiting + uuid.uuid4().hex[:12], known.head, self._identity(watermark, generation), properties)
         try:
-            # of a table without rows the branch begins with whatever is there by now, which another task may have written
-            if known.head is None and (written := self._moved(name, None)) is not None:
-                raise written
-            with having_settings(self._spark, self._identity(watermark, generation)):
-                for statement in statements(f"{self._quoted(name)}.{quote('branch_' + branch)}"):
-                    self._spark.sql(statement)
-            head = self._branches.publish(name, self._head_of(name), branch, lambda head: self._kept(_Known(head, after)))
+            head = write(commit)
         except BaseException as error:
             del self._known[name]
             moved: ConnectError | None = None
             with contextlib.suppress(Exception):  # what failed is the error to show; the next load drops the branch
                 moved = self._moved(name, known.head)
-                self._branches.drop(name, branch)
+                self._branches.drop(name, commit.branch)
             if moved is not None and isinstance(error, Exception):
                 raise moved from error
             raise
-        now = self._known[name] = _Known(head, replace(after, snapshot=head))
+        self._known[name] = _Known(head, replace(after, snapshot=head))
         self._ledger.reached(name, watermark)
-        self._branches.finish(name, branch, self._kept(now))
+        return commit
 
     def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
         """Return the error if the table is no longer at `head`: the task ends when a younger one of its connector changed it."""
@@ -342,7 +431,7 @@ class IcebergTables:
         return values
 
     def _identity(self, watermark: Watermark, generation: int) -> dict[str, str]:
-        """Return the settings that give a commit the watermark."""
+        """Return what a snapshot says of itself, with the watermark."""
         writer = self._ledger.writer
         identity = {
             self._offsets_key: watermark.to_json(),
@@ -353,7 +442,7 @@ class IcebergTables:
         }
         if watermark.snapshots:
             identity[SNAPSHOTS_BEGUN + self._connector] = watermark.snapshots_json()
-        return {_SNAPSHOT_PROPERTY + key: value for key, value in identity.items()}
+        return identity
 
     def _quoted(self, name: TableName) -> str:
         return quoted(self._catalog, name)

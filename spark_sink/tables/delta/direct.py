@@ -1,9 +1,9 @@
 """Batches go into a Delta table by Delta's own interface, in the JVM of this process, without a statement.
 
 A MERGE is ten jobs of Spark's: it reads the state of the log, decodes and joins the batch twice, and joins the log once more for
-statistics. Here the driver follows the log (`delta_files`) and knows which files can hold a key of the batch. The positions of the rows
-with these keys are found by a job, or without one in small files (`delta_keys`); another job writes the new rows, and one commit marks the
-old ones as deleted (`delta_jvm`). The rows of a large batch are decoded once, and Spark holds them for both jobs (`delta_batch`).
+statistics. Here the driver follows the log (`files`) and knows which files can hold a key of the batch. The positions of the rows
+with these keys are found by a job, or without one in small files (`file_keys`); another job writes the new rows, and one commit marks the
+old ones as deleted (`jvm`). The rows of a large batch are decoded once, and Spark holds them for both jobs (`batch_rows`).
 
 Of rows that replace none there is nothing to look for. What is written is what a MERGE or an INSERT writes. `OptimisticTransaction` checks
 and commits it, with the conflicts of a statement that has read the whole table, or none of it (`ConflictChecker`). Batches whose rows
@@ -13,56 +13,47 @@ depend on those of the table, and tables of which more is to be regarded, are le
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import urllib.parse
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.spark.local import having_settings, select
-from spark_sink.sql.keys import Value, has_plain_keys
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import state_of
-from spark_sink.tables.delta_batch import FewRows, ManyRows, Matches, Positions
-from spark_sink.tables.delta_files import DataFile, LiveFiles
-from spark_sink.tables.delta_jvm import DeltaJvm, Transaction
-from spark_sink.tables.delta_keys import FileKeys, Unreadable
+from spark_sink.tables.batch_rows import FewRows, ManyRows, Matches, Positions
+from spark_sink.tables.delta.files import DataFile, LiveFiles
+from spark_sink.tables.delta.jvm import DeltaJvm, Transaction
+from spark_sink.tables.direct import MOST_COMMITS, MOST_FILES, WITHOUT_ADAPTIVE, NotDirect, RowsOfTable, has_required_within, look_up
+from spark_sink.tables.file_keys import FileKeys
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A table of more files is left to the statement: the driver would hold a kilobyte for each.
-MOST_FILES = 10_000
-
 #: Files that a key may be in. Delta is handed them one by one.
 _MOST_CANDIDATES = 1_000
 
-#: Commits of others that are read one by one; of more, the whole state is read.
-_MOST_COMMITS = 100
-
-#: Bytes and rows of files in which keys are looked up without a job.
-_LOOKED_UP, _ROWS_LOOKED_UP = 4 << 20, 100_000
-
-#: Adaptive execution makes a job of each shuffle.
-_WITHOUT_ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
-
 #: Of a few rows: to make a class for each plan, and for the statistics of each file, takes longer than the rows.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+#: Rows that are handed over to a writer one by one; more take a job less time.
+_MOST_HERE = 200
 
 #: Bytes of files that one task reads.
 _FOR_ONE_TASK = 16 << 20
 
 
-class NotDirect(Exception):
-    """A batch or a table is for the statement. Nothing was written."""
+@dataclass(frozen=True)
+class _Columns:
+    """A table's columns, as its log has them, and as types by name; `is_plain`: whether nothing within them is NOT NULL."""
 
-
-def is_direct(shape: Shape) -> bool:
-    """Return whether rows of a shape may replace those of their keys without a look at these."""
-    needs_old = shape.unknown or shape.order is not None or shape.soft or shape.versions
-    return has_plain_keys(shape) and not (needs_old or shape.unseen or shape.expires)
+    schema: str
+    types: Mapping[str, str]
+    required: frozenset[str]
+    is_plain: bool
 
 
 class DirectTable:
@@ -75,7 +66,8 @@ class DirectTable:
         self._not_before = 0  # a version
         self._is_new = False
         self._keys = FileKeys(())
-        self._columns: tuple[str, Mapping[str, str]] = ("", {})
+        self._columns: _Columns | None = None
+        self._rows = RowsOfTable(spark)
 
     def created(self) -> None:
         """Note that the table is new, so that its log can be read from the first commit."""
@@ -108,16 +100,14 @@ class DirectTable:
         under_way, files = begun
         under_way.readWholeTable()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(having_settings(self._spark, _WITHOUT_ADAPTIVE))
+            stack.enter_context(having_settings(self._spark, WITHOUT_ADAPTIVE))
             if shape.is_local:
                 source: FewRows | ManyRows = FewRows(rows, shape)
             else:
                 stack.callback(rows.persist().unpersist)
                 source = ManyRows(rows, shape)
             held, found = self._matches(under_way.snapshot(), files, source, shape)
-            put = select(source.puts(), map(quote, self._types(files.schema)))
-            with having_settings(self._spark, _INTERPRETED if shape.is_local else {}):
-                added = self._delta.write(under_way, put) if source.put_count else []
+            added = self._written(under_way, files, rows, shape, source)[0] if source.put_count else []
         replaced = self._delta.delete(held)
         metrics = {
             "operationNumSourceRows": source.put_count + source.delete_count,
@@ -147,10 +137,31 @@ class DirectTable:
         if (begun := self._begin(shape, transaction)) is None:
             return None
         under_way, files = begun
-        rows = select(rows, map(quote, self._types(files.schema)))
+        added, count = self._written(under_way, files, rows, shape, None)
+        metrics = (
+            {} if count is None else {"numFiles": 1, "numOutputRows": count, "numOutputBytes": sum(int(file.size()) for file in added)}
+        )
+        return self._delta.commit_append(under_way, added, transaction, metrics)
+
+    def _written(
+        self, under_way: Any, files: LiveFiles, rows: DataFrame, shape: Shape, source: FewRows | ManyRows | None
+    ) -> tuple[list[Any], int | None]:
+        """Write rows to new files, those that are not deletes if a `source` knows of any.
+
+        Returns:
+            The actions, and how many rows there are if that was no job, which Delta counts by itself.
+        """
+        columns = self._columns_of(files.schema)
+        if shape.is_local and files.has_plain_writes and columns.is_plain:
+            with contextlib.suppress(NotDirect):
+                has_deletes = source is not None and source.delete_count > 0
+                held = self._rows(rows, columns.types, columns.required, has_deletes=has_deletes)
+                if 0 < (count := int(held.size())) <= _MOST_HERE:
+                    with having_settings(self._spark, _INTERPRETED):
+                        return [self._delta.write_held(under_way, held)], count
+        put = select(rows if source is None else source.puts(), map(quote, columns.types))
         with having_settings(self._spark, _INTERPRETED if shape.is_local else {}):
-            added = self._delta.write(under_way, rows.coalesce(1) if shape.is_local else rows)
-        return self._delta.commit_append(under_way, added, transaction)
+            return self._delta.write(under_way, put.coalesce(1) if shape.is_local else put), None
 
     def _begin(self, shape: Shape, transaction: Transaction) -> tuple[Any, LiveFiles] | None:
         """Return a transaction of Delta's, and the files of the version that it begins with.
@@ -161,7 +172,7 @@ class DirectTable:
         # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
         under_way.readTxn().addOne(transaction.application)
         files = self._follow(under_way.snapshot(), shape.keys)
-        if not files.is_simple or self._types(files.schema) != dict(shape.types):
+        if not files.is_simple or self._columns_of(files.schema).types != dict(shape.types):
             raise NotDirect
         return None if files.transactions.get(transaction.application, -1) >= transaction.version else (under_way, files)
 
@@ -187,7 +198,7 @@ class DirectTable:
             raise NotDirect
         if not chosen:
             return None
-        with having_settings(self._spark, _WITHOUT_ADAPTIVE):
+        with having_settings(self._spark, WITHOUT_ADAPTIVE):
             added = self._delta.write(under_way, self._delta.read(under_way.snapshot(), chosen).coalesce(1))
         metrics = {
             **_sizes([int(file.size()) for file in added]),
@@ -211,7 +222,7 @@ class DirectTable:
             or not (self._catch_up(files, version) and files.table == snapshot.metadata().id())
         ):
             if (actions := self._delta.state(snapshot, MOST_FILES)) is None:
-                self._not_before = version + _MOST_COMMITS
+                self._not_before = version + MOST_COMMITS
                 raise NotDirect
             files, self._keys = LiveFiles(keys, version, actions), FileKeys(keys)
         self._files = files
@@ -219,7 +230,7 @@ class DirectTable:
 
     def _catch_up(self, files: LiveFiles, version: int) -> bool:
         """Read the commits up to a version. Return False if that cannot be done, or takes longer than to read the whole state."""
-        if not 0 <= version - files.version <= _MOST_COMMITS:
+        if not 0 <= version - files.version <= MOST_COMMITS:
             return False
         for number in range(files.version + 1, version + 1):
             if (actions := self._delta.actions(number)) is None:
@@ -227,12 +238,14 @@ class DirectTable:
             files.follow(actions)
         return True
 
-    def _types(self, schema: str) -> Mapping[str, str]:
-        if self._columns[0] != schema:
+    def _columns_of(self, schema: str) -> _Columns:
+        if self._columns is None or self._columns.schema != schema:
             from pyspark.sql.types import StructType
 
-            self._columns = (schema, state_of(StructType.fromJson(json.loads(schema)).fields, Watermark()).columns)
-        return self._columns[1]
+            fields = StructType.fromJson(json.loads(schema)).fields
+            state = state_of(fields, Watermark())
+            self._columns = _Columns(schema, state.columns, state.required, not has_required_within(fields))
+        return self._columns
 
     def _matches(
         self, snapshot: Any, files: LiveFiles, source: FewRows | ManyRows, shape: Shape
@@ -244,7 +257,16 @@ class DirectTable:
         by_name = {_name(path): file for path, file in candidates.items()}
         if len(by_name) < len(candidates) or len(candidates) > _MOST_CANDIDATES:
             raise NotDirect
-        matches = self._looked_up(candidates, source) if isinstance(source, FewRows) and source.has_values else None
+        matches = None
+        if isinstance(source, FewRows) and source.has_values:
+
+            def content(path: str) -> bytes:
+                return self._delta.content(candidates[path])
+
+            def deleted(path: str) -> Collection[int]:
+                return self._delta.deleted_rows(candidates[path])
+
+            matches = look_up(candidates, source, self._keys, content, deleted)
         if matches is None:
             frame = self._delta.read(snapshot, candidates.values()).alias("t")
             for condition in source.bounds():
@@ -256,19 +278,6 @@ class DirectTable:
         if any(file.rows is None for file, _ in held):  # what a file with deleted rows must say
             raise NotDirect
         return held, matches
-
-    def _looked_up(self, candidates: Mapping[str, DataFile], source: FewRows) -> Matches | None:
-        """Find the rows without a job; None if some files are too large for it, or another program's."""
-        size, counts = sum(file.size for file in candidates.values()), [file.rows for file in candidates.values()]
-        if size > _LOOKED_UP or None in counts or sum(count or 0 for count in counts) > _ROWS_LOOKED_UP:
-            return None
-        rows: list[tuple[str, Iterable[tuple[Value | None, ...]], Collection[int]]] = []
-        try:
-            for path, file in candidates.items():
-                rows.append((path, self._keys.rows(path, functools.partial(self._delta.content, file)), self._delta.deleted_rows(file)))
-        except Unreadable:
-            return None
-        return source.matches_of(rows)
 
 
 def _sizes(of: Sequence[int]) -> dict[str, int]:

@@ -32,6 +32,15 @@ _CHANGED = "org.apache.iceberg.exceptions.CommitFailedException"
 _LOAD = "org.apache.iceberg.spark.Spark3Util"
 
 
+class Refused(Exception):
+    """A branch is not what a commit is for. Nothing of the commit is there."""
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether an error says that nothing of a commit is there, because of another one."""
+    return isinstance(error, Refused) or _CHANGED in str(error)
+
+
 class Branches(Protocol):
     """What a batch does with the branches of a table. Heads are ids of snapshots."""
 
@@ -150,11 +159,55 @@ class DirectBranches:
         (snapshots.createBranch(branch) if head is None else snapshots.createBranch(branch, head)).commit()
 
     def publish(self, name: TableName, target: str, branch: str, properties: Callable[[int], Mapping[str, str]]) -> int:
+        return self._published(name, target, branch, lambda _: None, properties)
+
+    def commit(
+        self,
+        name: TableName,
+        target: str,
+        head: int | None,
+        branch: str,
+        add: Callable[[Any], None],
+        properties: Callable[[int], Mapping[str, str]],
+    ) -> int:
+        """Make files the next snapshot of a branch, in one version of the table's metadata, and return it.
+
+        Args:
+            target: the branch.
+            head: the snapshot that must still be its head; None for a table that has none.
+            branch: a name for the time within that version.
+            add: gives the files to a `RowDelta` of Iceberg's.
+            properties: as of `publish`.
+
+        Raises:
+            Refused: the branch has another head.
+        """
+
+        def prepare(transaction: Any) -> None:
+            ref = transaction.table().refs().get(target)
+            if (None if ref is None else int(ref.snapshotId())) != head:
+                raise Refused(f"Branch {target} of table {name} has another head.")
+            if head is not None:
+                transaction.manageSnapshots().createBranch(branch, head).commit()
+            row_delta = transaction.newRowDelta().toBranch(branch)
+            add(row_delta)
+            row_delta.commit()
+
+        return self._published(name, target, branch, prepare, properties)
+
+    def _published(
+        self,
+        name: TableName,
+        target: str,
+        branch: str,
+        prepare: Callable[[Any], None],
+        properties: Callable[[int], Mapping[str, str]],
+    ) -> int:
         # A transaction is of the metadata that it began with: others' changes make it fail, also those that would not matter.
         for left in reversed(range(_ATTEMPTS)):
-            table = self._load(name)
-            head = int(table.refs().get(branch).snapshotId())
-            transaction = table.newTransaction()
+            transaction = self._load(name).newTransaction()
+            prepare(transaction)
+            head = int(transaction.table().refs().get(branch).snapshotId())
             transaction.manageSnapshots().fastForwardBranch(target, branch).removeBranch(branch).commit()
             update = transaction.updateProperties()
             for key, value in properties(head).items():
@@ -168,7 +221,7 @@ class DirectBranches:
                     if self.head(name, target) == head:
                         _answer_lost(name, error)
                         return head
-                if not left or _CHANGED not in str(error):
+                if not left or not is_refused(error):
                     raise
         raise AssertionError("The last attempt returns or raises.")
 

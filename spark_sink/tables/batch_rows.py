@@ -1,4 +1,4 @@
-"""The rows of a batch for a Delta table, and which rows of the table have their keys (`spark_sink.tables.delta_direct`)."""
+"""The rows of a batch that is written without a statement, and which rows of the table have their keys (`spark_sink.tables.direct`)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FewRows:
 
     def puts(self) -> DataFrame:
         """Return the rows that are to be in the table."""
-        return (self._rows.where("`$op` <> 'd'") if self.delete_count else self._rows).coalesce(1)
+        return self._rows.where("`$op` <> 'd'") if self.delete_count else self._rows
 
     def matches(self, frame: DataFrame) -> Matches:
         """Return which rows of a frame have the keys.

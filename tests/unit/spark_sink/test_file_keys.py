@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from spark_sink.tables.delta_keys import FileKeys, Unreadable
+from spark_sink.tables.file_keys import FileKeys, Unreadable
 
 
 def file(**columns: Any) -> bytes:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import struct
 import time
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.spark import jars
 from spark_sink.spark.local import activate, has_java, java_class, scala_object
-from spark_sink.tables.delta_batch import Positions
-from spark_sink.tables.delta_files import DataFile
+from spark_sink.tables.batch_rows import Positions
+from spark_sink.tables.delta.files import DataFile
+from spark_sink.tables.direct import NotDirect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +66,7 @@ class DeltaJvm:
         self._none = self._class("scala.Option").empty()
         self._conf: Any = None
         self._vectors: Any = None
+        self._written_as: tuple[str, Sequence[Any]] = ("", ())  # the table's metadata, and what `_writing` returns
 
     def _class(self, name: str) -> Any:
         return java_class(self._spark, name)
@@ -174,6 +177,61 @@ class DeltaJvm:
         """Write rows to new files and return their actions."""
         return self._list(under_way.writeFiles(rows._jdf))
 
+    def write_held(self, under_way: Any, rows: Any) -> Any:
+        """Write rows that the driver holds to a new file, without a job, and return its action (`TransactionalWrite.writeFiles`).
+
+        Args:
+            rows: a Seq of Spark's internal rows, with the table's columns.
+
+        Raises:
+            NotDirect: it takes a job.
+        """
+        schema, writers, context, statistics = self._writing(under_way)
+        name = f"part-00000-{uuid.uuid4()}-c000{writers.getFileExtension(context)}"
+        path = self._class("org.apache.hadoop.fs.Path")(self._log.dataPath(), name)
+        place, seen = str(path.toString()), statistics.newTaskInstance()
+        seen.newFile(place)
+        writer = writers.newInstance(place, schema, context)
+        try:
+            for at in range(rows.size()):
+                row = rows.apply(at)
+                writer.write(row)
+                seen.newRow(place, row)
+        finally:
+            writer.close()
+        seen.closeFile(place)
+        file = path.getFileSystem(self._conf).getFileStatus(path)
+        add = {
+            "path": name,
+            "partitionValues": {},
+            "size": file.getLen(),
+            "modificationTime": file.getModificationTime(),
+            "dataChange": True,
+            "stats": seen.getFinalStats(0).stats().apply(name),
+        }
+        under_way.registerPostCommitHook(self._module(f"{_DELTA}.hooks.AutoCompact"))  # which looks for the setting by itself
+        return self._parsed(json.dumps({"add": add}))
+
+    def _writing(self, under_way: Any) -> Sequence[Any]:
+        """Return a table's schema, Spark's factory of writers for it and its context, and what looks at rows for a file's statistics."""
+        metadata, session = under_way.metadata(), self._spark._jsparkSession
+        if self._written_as[0] != (of := str(metadata.json())):
+            schema = metadata.schema()
+            settings = session.sessionState().newHadoopConfWithOptions(metadata.configuration())
+            job = self._class("org.apache.hadoop.mapreduce.Job").getInstance(settings)
+            format_ = self._log.fileFormat(under_way.protocol(), metadata)
+            writers = format_.prepareWrite(session, job, self._module("scala.collection.immutable.Map").empty(), schema)
+            attributes = self._module("org.apache.spark.sql.catalyst.types.DataTypeUtils").toAttributes(schema)
+            nothing = self._class("org.apache.spark.sql.types.StructType")()
+            frame = session.emptyDataFrame()
+            found = under_way.getOptionalStatsTrackerAndStatsCollection(attributes, self._log.dataPath(), nothing, frame)._1()
+            if found.isEmpty():  # the session has chosen that files have no statistics
+                raise NotDirect
+            attempt = self._class("org.apache.hadoop.mapreduce.TaskAttemptID")()
+            context = self._class("org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl")(job.getConfiguration(), attempt)
+            self._written_as = (of, (schema, writers, context, found.get()))
+        return self._written_as[1]
+
     def delete(self, held: Sequence[tuple[DataFile, Positions]]) -> Replaced:
         """Write which rows are deleted, by their positions in files, to one file of deletion vectors (`DeletionVectorWriter`)."""
         if not held:
@@ -204,11 +262,11 @@ class DeltaJvm:
         operation = self._class(f"{_DELTA}.DeltaOperations$Merge")(*[self._none] * 4, *[nothing] * 3)
         return self._commit(under_way, [*actions, self._noted(transaction)], operation, metrics)
 
-    def commit_append(self, under_way: Any, added: Iterable[Any], transaction: Transaction) -> int:
-        """Commit new files, with the session's user metadata and what their writing has counted, and return the version."""
+    def commit_append(self, under_way: Any, added: Iterable[Any], transaction: Transaction, metrics: Mapping[str, int]) -> int:
+        """Commit new files, with the session's user metadata, what their writing has counted, and more `metrics`; return the version."""
         append = self._class("org.apache.spark.sql.SaveMode").Append
         operation = self._class(f"{_DELTA}.DeltaOperations$Write")(append, self._some(self._seq(())), *[self._none] * 7)
-        return int(under_way.commit(self._seq([*added, self._noted(transaction)]), operation))
+        return self._commit(under_way, [*added, self._noted(transaction)], operation, metrics)
 
     def _noted(self, transaction: Transaction) -> Any:
         now = self._some(time.time_ns() // 1_000_000)
@@ -225,6 +283,8 @@ class DeltaJvm:
 
     def _commit(self, under_way: Any, actions: Iterable[Any], operation: Any, metrics: Mapping[str, int]) -> int:
         session = self._spark._jsparkSession
+        if not metrics:
+            return int(under_way.commit(self._seq(actions), operation))
         counted = self._class("java.util.HashMap")()
         for name, value in metrics.items():
             if name not in self._metrics:

@@ -1,6 +1,6 @@
 """Delta tables. The watermark lies in the user metadata of the commit that holds the rows (`spark_sink.tables.watermark`).
 
-Small batches are written without a statement, if this process has the JVM (`spark_sink.tables.delta_direct`).
+Small batches are written without a statement, if this process has the JVM (`spark_sink.tables.delta.direct`).
 
 A write is conditional: it carries the transaction identifier `lh:<connector>` with the sequence that follows the one that was read. Of two
 tasks that read the same sequence Delta lets one commit; the other's statement fails if both were under way, and is passed over without a
@@ -42,8 +42,9 @@ from spark_sink.tables.base import (
     viewed,
 )
 from spark_sink.tables.bounds import key_bounds
-from spark_sink.tables.delta_direct import DirectTable, NotDirect, is_direct
-from spark_sink.tables.delta_jvm import Transaction, has_known_delta
+from spark_sink.tables.delta.direct import DirectTable
+from spark_sink.tables.delta.jvm import Transaction, has_known_delta
+from spark_sink.tables.direct import NotDirect, is_direct
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import (
     SNAPSHOTS_BEGUN,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
 from spark_sink.spark.local import has_java
-from spark_sink.tables.branches import load_table, procedure_sql, quoted
+from spark_sink.tables.iceberg.branches import load_table, procedure_sql, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

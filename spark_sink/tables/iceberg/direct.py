@@ -1,0 +1,304 @@
+"""Small batches go into an Iceberg table by Iceberg's own interface, in the JVM of this process, without a statement.
+
+Spark plans each MERGE as if it were the first, reads the branch's manifests and starts jobs, for a few rows. Here the driver follows the
+snapshots (`files`) and knows which data files can hold a key of the batch. The positions of the rows with these keys are read from small
+files by this process (`file_keys`), and from others by a query. The rows are written by Iceberg's own writer (`jvm`), next to a file of the
+positions of those that they replace, and one version of the table's metadata publishes both (`branches`).
+
+What is written is what a MERGE or an INSERT writes. Batches whose rows depend on those of the table, and tables of which more is to be
+regarded, are left to the statement.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spark_sink.routing import TableName
+from spark_sink.spark.local import having_settings
+from spark_sink.sql.merge import Shape
+from spark_sink.tables.base import TableState, state_of
+from spark_sink.tables.batch_rows import FewRows, Matches
+from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, NotDirect, RowsOfTable, has_required_within, look_up
+from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bound_of
+from spark_sink.tables.iceberg.jvm import IcebergJvm, Written
+from spark_sink.tables.watermark import Watermark
+from spark_sink.types.columns import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Snapshots that are read one by one; of more, all files are asked for.
+_MOST_SNAPSHOTS = 20
+
+#: Positions of deleted rows that are held for a table.
+_MOST_DELETED = 100_000
+
+#: Batches after which a table that had too many files is looked at again.
+_REST = 100
+
+#: What a file of positions has.
+_POSITIONS = ("file_path", "pos")
+
+#: Of a table whose rows may be replaced by position with nothing else to regard, and which has what a MERGE makes of it.
+_REQUIRED_SETTINGS = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "partition"}
+_EXCLUDED_SETTINGS = ("write.wap.enabled", "encryption.key-id")
+_FORMAT_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch whose rows are written, and which no snapshot has yet.
+
+    Attributes:
+        head: the snapshot on which it follows.
+        written: the new files.
+        deleted: positions of rows that are not to be in the table any more, by the path of their file.
+        summary: what a MERGE says of itself in its snapshot.
+    """
+
+    head: int | None
+    written: Written
+    deleted: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """A table's columns; `id`: what no other schema of any table has; `is_plain`: whether nothing within them is NOT NULL."""
+
+    id: str
+    columns: Mapping[str, str]
+    required: frozenset[str]
+    is_plain: bool
+
+
+class DirectTable:
+    """One table, or one branch of it. It is used by one thread at a time.
+
+    Attributes:
+        branch: the branch that holds its rows.
+    """
+
+    def __init__(self, spark: SparkSession, catalog: str, name: TableName, branch: str) -> None:
+        self._spark = spark
+        self.branch = branch
+        self._jvm = IcebergJvm(spark, catalog, name)
+        self._table: Any = None  # as it was looked at last
+        self._schema: _Schema | None = None
+        self._settings: tuple[str, bool] = ("", False)
+        self._live: LiveFiles | None = None
+        self._rest = 0
+        self._keys = FileKeys(())
+        self._positions = FileKeys(_POSITIONS)
+        self._rows = RowsOfTable(spark)
+
+    def look(self) -> tuple[int | None, TableState] | None:
+        """Return the branch's head and the table's state, without a watermark; None if the table cannot be looked at, or is not there."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            self._table = self._jvm.load()
+            ref = self._table.refs().get(self.branch)
+            schema = self._schema_of(self._table)
+        except (Py4JError, PySparkException):  # a statement finds the same, and has an error that people know
+            self._table = None
+            return None
+        return None if ref is None else int(ref.snapshotId()), TableState(schema.columns, Watermark(), schema.required)
+
+    def changed(self) -> None:
+        """Note that the table is not what it was when it was looked at."""
+        self._table = None
+
+    def merge(self, rows: DataFrame, shape: Shape, head: int | None) -> Batch:
+        """Write rows that replace those with their keys.
+
+        Args:
+            rows: those of the driver, with the columns of `shape` and `$op`, one of each key.
+            shape: one that `is_direct`.
+            head: the snapshot on which the batch is to follow; None in a table without one.
+
+        Raises:
+            NotDirect: the statement must do it.
+        """
+        table, snapshot = self._begin(shape, head)
+        source = FewRows(rows, shape)
+        found = self._matches(table, snapshot, source, shape)
+        put = self._held(rows, shape, has_deletes=source.delete_count > 0) if source.put_count else None
+        deleted = {path: sorted(positions) for path, positions in found.positions}
+        summary = {
+            "copied": 0,
+            "deleted": found.deleted,
+            "updated": found.updated,
+            "inserted": source.put_count - found.keys_updated,
+            "matched-updated": found.updated,
+            "matched-deleted": found.deleted,
+            "not-matched-by-source-updated": 0,
+            "not-matched-by-source-deleted": 0,
+        }
+        written = self._jvm.write(table, put, deleted) if put is not None or deleted else Written()
+        return Batch(head, written, deleted, {f"spark.merge-into.num-target-rows-{what}": str(count) for what, count in summary.items()})
+
+    def append(self, rows: DataFrame, shape: Shape, head: int | None) -> Batch:
+        """Write rows that replace none; otherwise as `merge`."""
+        table, _ = self._begin(shape, head)
+        return Batch(head, self._jvm.write(table, self._held(rows, shape, has_deletes=False), {}))
+
+    def committed(self, head: int, batch: Batch) -> None:
+        """Note that a snapshot has a batch, the last that was written."""
+        live, table, self._table = self._live, self._table, None
+        if live is None or table is None or live.head != batch.head:
+            self._live = None
+            return
+        paths = [str(file.location()) for file in batch.written.deletes]
+        for path in paths:
+            live.read(path, batch.deleted if path == paths[0] else {})
+        live.follow(head, Changes(self._jvm.data_files(table, batch.written.data, self._types(live.columns)), (), (), ()))
+
+    def discard(self, batch: Batch) -> None:
+        """Remove the files of a batch that no snapshot will have."""
+        self._jvm.discard(self._table, batch.written)
+
+    def add(self, row_delta: Any, batch: Batch, summary: Mapping[str, str]) -> None:
+        """Give a commit a batch, and what its snapshot says of itself."""
+        self._jvm.add(row_delta, batch.written, {**batch.summary, **summary})
+
+    # -- the table -----------------------------------------------------------------------------------------------------------------
+
+    def _begin(self, shape: Shape, head: int | None) -> tuple[Any, Any]:
+        """Return the table, and the snapshot that is its head; None of a table without one."""
+        if self._table is None:
+            self.look()
+        table = self._table
+        if table is None or not shape.is_local:
+            raise NotDirect
+        schema, snapshot = self._schema_of(table), None if head is None else table.snapshot(head)
+        fits = schema.is_plain and list(schema.columns.items()) == list(shape.types.items())
+        if not fits or not self._has_settings(table) or (snapshot is None and (head is not None or table.refs().size())):
+            raise NotDirect
+        return table, snapshot
+
+    def _schema_of(self, table: Any) -> _Schema:
+        id_ = self._jvm.schema_id(table)
+        if self._schema is None or self._schema.id != id_:
+            self._live = None  # a name may be another column's
+            fields = self._jvm.fields(table)
+            state = state_of(fields, Watermark())
+            self._schema = _Schema(id_, state.columns, state.required, not has_required_within(fields))
+        return self._schema
+
+    def _has_settings(self, table: Any) -> bool:
+        """Return whether the table is one that may be written here, and is written as here."""
+        if not table.spec().isUnpartitioned() or int(table.specs().size()) > 1:
+            return False
+        if (text := self._jvm.write_settings(table)) != self._settings[0]:
+            properties = table.properties()
+            fits = all(properties.get(name) == value for name, value in _REQUIRED_SETTINGS.items())
+            excluded = any((properties.get(name) or "false") != "false" for name in _EXCLUDED_SETTINGS)
+            self._settings = (text, fits and not excluded)
+        return self._settings[1] and self._jvm.format_version(table) == _FORMAT_VERSION
+
+    # -- its rows ------------------------------------------------------------------------------------------------------------------
+
+    def _held(self, rows: DataFrame, shape: Shape, *, has_deletes: bool) -> Any:
+        return self._rows(rows, shape.types, () if self._schema is None else self._schema.required, has_deletes=has_deletes)
+
+    def _matches(self, table: Any, snapshot: Any, source: FewRows, shape: Shape) -> Matches:
+        """Find the rows that have keys of the batch, in a snapshot."""
+        if snapshot is None:
+            self._live = self._of_no_snapshot(table, shape)
+            return Matches((), 0, 0, 0)
+        live = self._follow(table, snapshot, shape) if source.has_values else None
+        if live is not None:
+            if not (candidates := live.holding(source.values())):
+                return Matches((), 0, 0, 0)
+            if self._read_deleted(table, live):
+                content = functools.partial(self._jvm.content, table)
+                if (found := look_up(candidates, source, self._keys, content, live.deleted_rows)) is not None:
+                    return found
+        conditions = "".join(f" AND {bound}" for bound in source.bounds())
+        columns = ", ".join((*map(quote, shape.keys), "_file `$path`", "_pos `$at`"))
+        # Not AS OF the snapshot, whose columns may have had other names; that it is still the head is seen at the commit.
+        branch = "" if self.branch == "main" else f".{quote('branch_' + self.branch)}"
+        with having_settings(self._spark, WITHOUT_ADAPTIVE):
+            return source.matches(self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}{branch} t WHERE true{conditions}"))
+
+    def _follow(self, table: Any, snapshot: Any, shape: Shape) -> LiveFiles | None:
+        """Return the files of a snapshot; None if there are too many."""
+        live, self._live, head = self._live, None, int(snapshot.snapshotId())  # it is set again when all is read
+        if live is None or live.columns != shape.keys:
+            live = self._of_no_snapshot(table, shape)
+        if (new := _since(table, snapshot, live.head)) is None:
+            if self._rest:
+                self._rest -= 1
+                return None
+            if (live := self._all_files(head, shape.keys)) is None:
+                self._rest = _REST
+                return None
+        else:
+            for each in new:
+                live.follow(int(each.snapshotId()), self._jvm.changes(table, each, self._types(shape.keys)))
+        self._live = live
+        return live
+
+    def _of_no_snapshot(self, table: Any, shape: Shape) -> LiveFiles:
+        self._keys = FileKeys(shape.keys, self._jvm.ids(table, shape.keys))
+        return LiveFiles(shape.keys)
+
+    def _types(self, columns: Sequence[str]) -> Mapping[str, str]:
+        return {} if self._schema is None else {name: self._schema.columns[name] for name in columns}
+
+    def _all_files(self, head: int, keys: Sequence[str]) -> LiveFiles | None:
+        """Ask for all files of a snapshot; return None if there are too many."""
+        types = self._types(keys)
+        bounds = ", ".join(f"lower_bounds[{id_}], upper_bounds[{id_}]" for id_ in self._jvm.ids(self._table, keys))
+        columns = f"content, file_format, file_path, record_count, file_size_in_bytes, {bounds}"
+        found = self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}.files VERSION AS OF {head} LIMIT {MOST_FILES + 1}").collect()
+        if len(found) > MOST_FILES:
+            return None
+        files: dict[str, KeyedFile] = {}
+        deletes: list[DeleteFile] = []
+        for content, format_, path, rows, size, *ends in found:
+            if content:
+                deletes.append(DeleteFile(path, rows, size, content == 1 and format_ == "PARQUET"))
+                continue
+            known = [None if end is None else bound_of(bytes(end), types[keys[at // 2]]) for at, end in enumerate(ends)]
+            pairs = zip(keys, known[::2], known[1::2], strict=True)
+            files[path] = KeyedFile(rows, size, {key: (low, high) for key, low, high in pairs if low is not None and high is not None})
+        live = LiveFiles(keys)
+        live.follow(head, Changes(files, (), deletes, ()))
+        return live
+
+    def _read_deleted(self, table: Any, live: LiveFiles) -> bool:
+        """Read which rows are deleted, as far as it is not known; return False if that is for Spark."""
+        unread = list(live.unread.values())
+        if sum(file.rows for file in unread) + live.deleted_count > _MOST_DELETED or sum(file.size for file in unread) > LOOKED_UP:
+            return False
+        try:
+            for file in unread:
+                if not file.is_readable:
+                    return False
+                deleted: dict[str, list[int]] = {}
+                for path, position in self._positions.rows(file.path, functools.partial(self._jvm.content, table, file.path)):
+                    deleted.setdefault(str(path), []).append(int(position or 0))
+                live.read(file.path, deleted)
+        except Unreadable:
+            return False
+        return True
+
+
+def _since(table: Any, snapshot: Any, known: int | None) -> Sequence[Any] | None:
+    """Return the snapshots from the one after a known one to another, in this order; None if they are too many, or not one line."""
+    found: list[Any] = []
+    while snapshot is not None and int(snapshot.snapshotId()) != known:
+        if len(found) == _MOST_SNAPSHOTS:
+            return None
+        found.append(snapshot)
+        if (parent := snapshot.parentId()) is None:
+            return found[::-1] if known is None else None
+        snapshot = table.snapshot(int(parent))
+    return None if snapshot is None else found[::-1]

@@ -1,0 +1,324 @@
+"""Small batches of Iceberg tables: what is written without a statement is what the MERGE writes (`spark_sink.tables.iceberg.direct`)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from connect_py.api.record import TopicPartition
+from spark_sink.config.layout import Layout
+from spark_sink.config.sink_config import parse
+from spark_sink.routing import TableName
+from spark_sink.spark.local import evaluate
+from spark_sink.sql.merge import Shape
+from spark_sink.tables.base import Conflict, Writer
+from spark_sink.tables.bounds import key_bounds
+from spark_sink.tables.iceberg.branches import DirectBranches, Refused
+from spark_sink.tables.upkeep import SUMMARY_KEYS, MaintenancePolicy
+from spark_sink.tables.watermark import Watermark
+from spark_sink.types.trees import parse_type, type_text
+from tests.fix_spark import Lake, Watched
+from tests.seeds import seeds
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+TP = TopicPartition("t", 0)
+COLUMNS = {
+    "id": "bigint",
+    "name": "string",
+    "made": "date",
+    "price": "decimal(9,2)",
+    "at": "timestamp",
+    "more": type_text(parse_type("struct<a: int, b: array<string>>")),
+}
+
+#: $op and the first four columns.
+Row = tuple[str, int, str | None, str, str]
+
+
+def shape_of(*keys: str) -> Shape:
+    return Shape(keys, COLUMNS, required_keys=frozenset(keys), is_local=True)
+
+
+def held(spark: Any, rows: Sequence[Row]) -> Any:
+    """Rows that the driver holds, as the sink's steps leave them."""
+    values = ", ".join(
+        f"('{op}', {id_}L, {'NULL' if name is None else repr(name)}, DATE '{made}', CAST({price} AS decimal(9,2)))"
+        for op, id_, name, made, price in rows
+    )
+    frame = spark.sql(f"SELECT * FROM VALUES {values} AS v(`$op`, id, name, made, price)")
+    more = "named_struct('a', CAST(id AS INT), 'b', array(name)) more"
+    found = evaluate(frame.selectExpr("*", "timestamp_micros(1600000000000000 + id) at", more))
+    assert found is not None
+    return found
+
+
+class Written:
+    """A table that is written directly, and maybe one that is written by statements."""
+
+    def __init__(self, lake: Lake, spark: Any, shape: Shape, *ways: str, required: Sequence[str] = ()) -> None:
+        self.lake, self.spark, self.shape, self.offset = lake, spark, shape, 0
+        self.statements: list[str] = []
+        self.names = {way: TableName(("public", way)) for way in ("direct", *ways)}
+        self.watched = {
+            way: Watched(self.statements.append if way == "direct" else lambda _: None, by_statements=way == "statements")
+            for way in self.names
+        }
+        config = parse(lake.config("t"))
+        self.tables: dict[str, Any] = {way: watched(spark, config, Writer("lake", 0, 1)) for way, watched in self.watched.items()}
+        for way, name in self.names.items():
+            self.tables[way].create(name, COLUMNS, frozenset((*shape.keys, *required)), {}, Layout())
+
+    def merge(self, rows: Sequence[Row]) -> None:
+        self._write("merge", rows)
+
+    def append(self, rows: Sequence[Row]) -> None:
+        self._write("append", rows)
+
+    def _write(self, what: str, rows: Sequence[Row]) -> None:
+        self.offset += 1
+        self.statements.clear()
+        events = held(self.spark, rows)
+        shape = Shape(**{**vars(self.shape), "bounds": key_bounds(events, self.shape, len(rows))})
+        for way, name in self.names.items():
+            self.tables[way].load(name)
+            getattr(self.tables[way], what)(name, events, shape, Watermark({TP: self.offset}))
+
+    @property
+    def is_by_statement(self) -> bool:
+        """Whether the last batch of the direct table was written by a statement."""
+        return any(statement.startswith(("MERGE", "INSERT")) for statement in self.statements)
+
+    def rows(self, way: str = "direct") -> list[Any]:
+        return sorted(self.spark.table(self.lake.sql(way)).collect(), key=str)
+
+    def summaries(self, way: str) -> list[dict[str, str]]:
+        """What the snapshots say of rows and files, the newest last."""
+        said = (
+            *SUMMARY_KEYS[:-1],
+            "added-records",
+            "added-position-deletes",
+            "total-records",
+            "total-position-deletes",
+            "total-data-files",
+        )
+        rows = self.spark.sql(f"SELECT operation, summary FROM {self.lake.sql(way)}.snapshots ORDER BY committed_at").collect()
+        ours = [row for row in rows if "kafka.connect.offsets.lake" in row["summary"]]  # a branch of an empty table begins with another
+        return [{"operation": row["operation"], **{key: row["summary"].get(key) for key in said}} for row in ours]
+
+
+@pytest.fixture
+def spark(lake: Lake) -> Any:
+    task = lake.start(lake.config(lake.topic("t")))
+    task.spark.sql("CREATE NAMESPACE lake.public")
+    return task.spark
+
+
+of_any_key = pytest.mark.parametrize("keys", [("id",), ("name", "made"), ("price",)], ids=["number", "text and date", "decimal"])
+
+
+def batches(chance: random.Random, keys: tuple[str, ...], counts: Sequence[int]) -> Iterator[list[Row]]:
+    """Batches of random rows, one of each key."""
+    names = list(COLUMNS)
+    for count in counts:
+        of_key: dict[Any, Row] = {}
+        for _ in range(count):
+            number = chance.randrange(40)
+            name = f"né {'long ' * 10}{number}" if number % 2 else f"a{number}"
+            row: Row = (chance.choice("ccud"), number, name, f"20{number:02}-01-0{1 + number % 9}", f"{number - 20}.{number % 10}5")
+            of_key[tuple(row[1 + names.index(key)] for key in keys)] = row
+        yield list(of_key.values())
+
+
+@of_any_key
+def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: Lake, spark: Any, keys: tuple[str, ...]) -> None:
+    [seed] = seeds(1)
+    print(f"seed {seed}")
+    written = Written(lake, spark, shape_of(*keys), "statements")
+    for number, rows in enumerate(batches(random.Random(seed), keys, (12, 1, 30, 30, 150, 5))):
+        written.merge(rows)
+        assert written.rows("direct") == written.rows("statements"), number
+        assert not written.is_by_statement
+        if number == 3:
+            written.tables["direct"].compact(written.names["direct"], MaintenancePolicy.of(parse(lake.config("t"))))
+            assert lake.files("direct") == 1
+    of_files = ("total-data-files", "total-records", "total-position-deletes")  # which compaction changes
+    said = [
+        [{key: value for key, value in each.items() if key not in of_files} for each in written.summaries(way)] for way in written.names
+    ]
+    assert said[0] == said[1]
+    assert len(lake.whole_rows("direct")) == len(written.rows()), "as pyiceberg reads it"
+
+
+def notes(*numbers: int, op: str = "u", name: str = "n") -> list[Row]:
+    return [(op, number, name, "2020-01-01", "1.00") for number in numbers]
+
+
+def test_a_batch_that_deletes_all_rows_or_none_still_stores_its_watermark(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"))
+    written.merge(notes(*range(5)))
+    for _ in range(2):
+        written.merge(notes(*range(5), op="d"))
+    assert written.rows() == []
+    assert lake.watermark("direct") == {"t": {"0": 3}}
+    assert [said["added-position-deletes"] for said in written.summaries("direct")] == [None, "5", None]
+    assert list(lake.table("direct").metadata.refs) == ["main"]
+
+
+def test_no_job_is_needed_unless_files_are_not_for_this_process(lake: Lake, spark: Any) -> None:
+    def of_now() -> set[int]:
+        return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
+
+    written = Written(lake, spark, shape_of("id"))
+    written.merge(notes(*range(20), name="old"))
+    before = of_now()
+    written.merge(notes(2, 3, 40))
+    written.merge(notes(3, 4, op="d"))
+    assert of_now() == before
+    assert [(row["id"], row["name"]) for row in written.rows()][:4] == [(0, "old"), (1, "old"), (10, "old"), (11, "old")]
+    assert {row["id"] for row in written.rows() if row["name"] == "n"} == {2, 40}
+    spark.sql(f"ALTER TABLE {lake.sql('direct')} SET TBLPROPERTIES ('write.format.default' = 'orc', 'write.delete.format.default' = 'orc')")
+    written.merge(notes(5, 41, name="orc"))
+    before = of_now()
+    written.merge(notes(5, 41, 42))
+    assert not written.is_by_statement
+    assert max(of_now()) > max(before), "a query has found the rows"
+    assert {row["id"] for row in written.rows() if row["name"] == "n"} == {2, 5, 40, 41, 42}
+
+
+def test_rows_are_appended_as_by_the_statement(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"), "statements")
+    for numbers in (range(3), range(2, 20), range(1)):
+        written.append(notes(*numbers))
+        assert not written.is_by_statement
+    assert written.rows() == written.rows("statements")
+    of_files = ("added-data-files", "total-data-files")  # by a statement a task of each core adds one
+    said = [[{**each, **dict.fromkeys(of_files)} for each in written.summaries(way)] for way in written.names]
+    assert said[0] == said[1]
+    written.merge(notes(3, op="d"))
+    assert not written.is_by_statement
+    assert written.rows() == written.rows("statements"), "what was appended is known"
+    assert lake.watermark("direct") == {"t": {"0": 4}}
+
+
+def test_what_others_commit_is_seen(lake: Lake, spark: Any) -> None:
+    written, table = Written(lake, spark, shape_of("id")), lake.sql("direct")
+    written.merge(notes(1, 2))
+    spark.sql(f"INSERT INTO {table} SELECT id + 10, name, made, price, at, more FROM {table}")
+    written.merge(notes(2, 12, name="new"))
+    assert sorted((row["id"], row["name"]) for row in written.rows()) == [(1, "n"), (2, "new"), (11, "n"), (12, "new")]
+    spark.sql(f"DELETE FROM {table} WHERE id = 12")
+    written.merge(notes(12, op="d"))
+    assert written.summaries("direct")[-1]["added-position-deletes"] is None, "it was deleted already"
+    written.merge(notes(12, 1, name="newer"))
+    assert sorted((row["id"], row["name"]) for row in written.rows()) == [(1, "newer"), (2, "new"), (11, "n"), (12, "newer")]
+    for number in range(30):  # more than are read one by one
+        spark.sql(f"UPDATE {table} SET price = {number} WHERE id = {number % 3 + 1}")
+    written.merge(notes(1, 2, name="newest"))
+    assert not written.is_by_statement
+    assert sorted((row["id"], row["name"]) for row in written.rows()) == [(1, "newest"), (2, "newest"), (11, "n"), (12, "newer")]
+    assert len(lake.whole_rows("direct")) == 4
+
+
+def test_a_name_that_another_column_has_by_now_does_not_mislead(lake: Lake, spark: Any) -> None:
+    written, table = Written(lake, spark, shape_of("id")), lake.sql("direct")
+    written.merge(notes(1, 2))
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN other BIGINT FIRST")
+    spark.sql(f"UPDATE {table} SET other = 3 - id")
+    for old, new in (("id", "old"), ("other", "id"), ("old", "other")):
+        spark.sql(f"ALTER TABLE {table} RENAME COLUMN {old} TO {new}")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN other")
+    written.merge(notes(1, name="new"))
+    assert not written.is_by_statement
+    assert sorted((row["id"], row["name"], str(row["at"])) for row in written.rows())[0][:2] == (1, "new")
+    assert len(written.rows()) == 2
+
+
+def test_a_table_that_is_made_again_is_not_taken_for_the_old_one(lake: Lake, spark: Any) -> None:
+    written, name = Written(lake, spark, shape_of("id")), TableName(("public", "direct"))
+    tables = written.tables["direct"]
+    for columns in ({**COLUMNS, "price": "int"}, COLUMNS):
+        spark.sql(f"DROP TABLE {lake.sql('direct')} PURGE")
+        tables.create(name, columns, frozenset({"id"}), {}, Layout())
+        assert tables.load(name).columns == columns
+    written.merge(notes(1, 2))
+    spark.sql(f"DROP TABLE {lake.sql('direct')} PURGE")
+    tables.forget()
+    tables.create(name, COLUMNS, frozenset({"id"}), {}, Layout())
+    written.merge(notes(2, 3, name="new"))
+    assert not written.is_by_statement
+    assert [(row["id"], row["name"]) for row in written.rows()] == [(2, "new"), (3, "new")]
+
+
+def test_a_missing_value_that_the_table_needs_is_refused_as_by_the_statement(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"), required=["name"])
+    written.merge(notes(1))
+    with pytest.raises(Exception, match="NOT_NULL_ASSERT_VIOLATION"):
+        written.merge([("u", 2, None, "2020-01-01", "1.00")])
+    assert len(written.rows()) == 1
+    written.merge(notes(2))
+    assert not written.is_by_statement
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SET TBLPROPERTIES ('write.merge.mode' = 'copy-on-write')",
+        "SET TBLPROPERTIES ('write.delete.granularity' = 'file')",
+        "SET TBLPROPERTIES ('format-version' = '3')",
+        "ADD PARTITION FIELD bucket(2, id)",
+        "ADD COLUMN mine STRING",
+    ],
+)
+def test_tables_of_which_more_is_to_be_regarded_are_written_by_the_statement(lake: Lake, spark: Any, change: str) -> None:
+    written, table = Written(lake, spark, shape_of("id")), lake.sql("direct")
+    written.merge(notes(1, 2))
+    spark.sql(f"ALTER TABLE {table} {change}")
+    if "mine" in change:
+        spark.sql(f"UPDATE {table} SET mine = 'kept'")
+    written.merge(notes(2, 3, name="new"))
+    assert written.is_by_statement
+    assert sorted((row["id"], row["name"]) for row in written.rows()) == [(1, "n"), (2, "new"), (3, "new")]
+    if "mine" in change:
+        assert [row["mine"] for row in sorted(written.rows())] == ["kept", "kept", None]
+
+
+def test_rows_that_others_write_meanwhile_make_it_fail_and_leave_no_files(lake: Lake, spark: Any) -> None:
+    written, table = Written(lake, spark, shape_of("id")), lake.sql("direct")
+    written.merge(notes(1, 2))
+    data = lake.warehouse / "public" / "direct" / "data"
+    before = {file.name for file in data.rglob("*.parquet")}
+    watched = written.watched["direct"]
+    watched.once("COMMIT BRANCH", lambda: spark.sql(f"DELETE FROM {table} WHERE id = 1"))
+    with pytest.raises(Conflict):
+        written.merge(notes(1, 3, name="new"))
+    assert len({file.name for file in data.rglob("*.parquet")} - before) == 1, "of the other commit"
+    assert [row["id"] for row in written.rows()] == [2]
+    written.merge(notes(1, 3, name="new"))
+    assert sorted((row["id"], row["name"]) for row in written.rows()) == [(1, "new"), (2, "n"), (3, "new")]
+    assert list(lake.table("direct").metadata.refs) == ["main"]
+
+
+def test_a_change_of_the_table_that_moves_no_head_costs_no_repetition(lake: Lake, spark: Any) -> None:
+    written, table = Written(lake, spark, shape_of("id")), lake.sql("direct")
+    written.merge(notes(1, 2))
+    branches: Any = DirectBranches(spark, "lake")
+    head, asked = branches.head(written.names["direct"], "main"), list[int]()
+
+    def changed(found: int) -> dict[str, str]:
+        asked.append(found)
+        if len(asked) == 1:
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('of.others' = 'x')")
+        return {"kept": str(found)}
+
+    def add(row_delta: Any) -> None:
+        row_delta.set("a", "b")
+
+    new = branches.commit(written.names["direct"], "main", head, "waits", add, changed)
+    assert len(asked) == 2
+    assert branches.head(written.names["direct"], "main") == new != head
+    with pytest.raises(Refused):
+        branches.commit(written.names["direct"], "main", head, "waits", add, changed)
