@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_sink.task import SparkLakehouseSinkTask
 
-#: Where a batch can be cut off, in its order; those with an underscore are steps of a commit of Iceberg's.
+#: Where a batch can be cut off, in its order.
 BOUNDARIES = (
     "planned",
     "read",
@@ -16,9 +16,8 @@ BOUNDARIES = (
     "creating",
     "created",
     "writing",
-    "before _publish",
-    "after _publish",
-    "after _keep",
+    "publishing",
+    "published",
     "committed",
     "before the report",
     "reported",
@@ -28,13 +27,16 @@ BOUNDARIES = (
 #: Those of the whole batch; the others are passed once for each table.
 OF_THE_BATCH = ("planned", "read", "before the report", "reported", "asked")
 
+#: Those of a commit of Iceberg's, whose rows are written before it.
+_OF_ICEBERG = ("publishing", "published")
+
 #: Those that need a table which is not there.
 OF_CREATION = ("creating", "created")
 
 
 def of_format(format_: str) -> list[str]:
     """Those that a table format has."""
-    return [name for name in BOUNDARIES if format_ == "iceberg" or "_" not in name]
+    return [name for name in BOUNDARIES if format_ == "iceberg" or name not in _OF_ICEBERG]
 
 
 class Trap:
@@ -78,9 +80,9 @@ class Trap:
         self._around(tables, "create", "creating", "created")
         for name in ("merge", "append"):
             self._around(tables, name, "writing", "committed")
-        for name in ("_publish", "_keep", "_drop"):  # what a commit of Iceberg's consists of
-            if hasattr(tables, name):
-                self._around(tables, name, f"before {name}", f"after {name}")
+        for name in ("publish", "commit"):  # of rows that a statement has written, and of others
+            if hasattr(tables, "_branches"):
+                self._around(tables._branches, name, *_OF_ICEBERG)
 
     def _around(self, owner: Any, name: str, before: str | None, after: str | None) -> None:
         inner: Callable[..., Any] = getattr(owner, name)

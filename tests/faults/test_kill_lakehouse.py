@@ -52,7 +52,7 @@ NOBODY = Kill("never", "process", "kept")
 #: In the short form: those in which a mistake costs most, by format and driver.
 SHORT = {
     ("iceberg", "loop"): [
-        Kill("before _publish", "task", "logged"),
+        Kill("publishing", "task", "logged"),
         Kill("writing", "jvm", "kept"),
         Kill("committed", "process", "logged"),
     ],

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 LONG = bool(os.environ.get("CONNECT_PY_LAKE_ZOMBIES"))
 #: At which passing of which boundary, by format. Each batch has three tables.
-SHORT = {"iceberg": [("created", 1), ("before _publish", 2)], "delta": [("writing", 2)]}
+SHORT = {"iceberg": [("created", 1), ("publishing", 2)], "delta": [("writing", 2)]}
 
 
 def hangs(format_: str) -> list[tuple[str, int]]:
