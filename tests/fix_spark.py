@@ -347,7 +347,8 @@ class DeltaLake(Lake):
     def roll_back(self, task: SparkLakehouseSinkTask, name: str) -> None:
         commits = reversed(self.table(name).history())
         first = next(commit["version"] for commit in commits if "kafka.connect.commit-id" in commit.get("userMetadata", ""))
-        task.spark.sql(f"RESTORE TABLE {self.sql(name)} TO VERSION AS OF {first}").collect()
+        others = task.spark.newSession()  # whose commits have nothing of what the task's session says of one that is under way
+        others.sql(f"RESTORE TABLE {self.sql(name)} TO VERSION AS OF {first}").collect()
 
     def files(self, name: str) -> int:
         return len(self.table(name).file_uris())
