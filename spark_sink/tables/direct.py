@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from spark_sink.spark import jars
 from spark_sink.spark.evaluation import Evaluations
-from spark_sink.spark.local import evaluate, held_rows, select
+from spark_sink.spark.local import evaluate, has_java, held_rows, select
 from spark_sink.sql.keys import Value, has_plain_keys
 from spark_sink.sql.merge import Shape
+from spark_sink.tables.base import state_of
 from spark_sink.tables.batch_rows import FewRows, Matches
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
+from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import literal, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructField
+    from pyspark.sql.types import DataType
 
 #: Of a table with more files the driver holds none: it would take a kilobyte for each.
 MOST_FILES = 10_000
-
-#: Commits of others that are read one by one; of more, the whole state is read.
-MOST_COMMITS = 100
 
 #: Adaptive execution makes a job of each shuffle.
 WITHOUT_ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
@@ -33,6 +35,24 @@ LOOKED_UP, _ROWS_LOOKED_UP = 4 << 20, 100_000
 
 class NotDirect(Exception):
     """A batch or a table is for the statement. Nothing was written."""
+
+
+def has_known(spark: Any, library: str, version: Callable[[], Any]) -> bool:
+    """Return whether the JVM is of this process and has the version of a library whose interface is used here; users may bring another.
+
+    Args:
+        library: its name in `spark_sink.spark.jars`, without the version of Spark that may follow.
+        version: asks the library for its version.
+    """
+    if not has_java(spark):
+        return False
+    from py4j.protocol import Py4JError
+
+    known = next(jar.rsplit(":", 1)[1] for jar in jars.SINK_JARS if f":{library}" in jar)
+    try:
+        return str(version()) == known
+    except (Py4JError, AttributeError, TypeError):  # of another version it may be missing, and py4j takes it for a package then
+        return False
 
 
 def is_direct(shape: Shape) -> bool:
@@ -107,9 +127,30 @@ def _checked(name: str, type_: str, *, is_required: bool) -> str:
     return f"{f'coalesce({value}, raise_error({literal(name)}))' if is_required else value} {quote(name)}"
 
 
-def has_required_within(fields: Sequence[StructField]) -> bool:
-    """Return whether something within columns is NOT NULL, which nobody checks where rows are written without a statement."""
-    return any(_has_required(field.dataType) for field in fields)
+@dataclass(frozen=True)
+class Columns:
+    """A table's columns.
+
+    Attributes:
+        of: what no other schema of the table has.
+        types: by name, in order.
+        required: those that are NOT NULL.
+        is_plain: whether nothing within them is, which nobody checks where rows are written without a statement.
+    """
+
+    of: str
+    types: Mapping[str, str]
+    required: frozenset[str]
+    is_plain: bool
+
+    @classmethod
+    def of_json(cls, of: str, schema: str) -> Columns:
+        """Return the columns of a schema, which is Spark's JSON of a struct."""
+        from pyspark.sql.types import StructType
+
+        fields = StructType.fromJson(json.loads(schema)).fields
+        state = state_of(fields, Watermark())
+        return cls(of, state.columns, state.required, not any(_has_required(field.dataType) for field in fields))
 
 
 def _has_required(type_: DataType) -> bool:

@@ -13,21 +13,17 @@ depend on those of the table, and tables of which more is to be regarded, are le
 from __future__ import annotations
 
 import contextlib
-import json
 import urllib.parse
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.spark.local import having_settings, select
 from spark_sink.sql.merge import Shape
-from spark_sink.tables.base import state_of
 from spark_sink.tables.batch_rows import FewRows, ManyRows, Matches, Positions
 from spark_sink.tables.delta.files import DataFile, LiveFiles
 from spark_sink.tables.delta.jvm import DeltaJvm, Transaction
-from spark_sink.tables.direct import MOST_COMMITS, MOST_FILES, WITHOUT_ADAPTIVE, NotDirect, RowsOfTable, has_required_within, look_up
+from spark_sink.tables.direct import MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
 from spark_sink.tables.file_keys import FileKeys
-from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
@@ -35,6 +31,9 @@ if TYPE_CHECKING:
 
 #: Files that a key may be in. Delta is handed them one by one.
 _MOST_CANDIDATES = 1_000
+
+#: Commits of others that are read one by one; of more, the whole state is read.
+_MOST_COMMITS = 100
 
 #: Of a few rows: to make a class for each plan, and for the statistics of each file, takes longer than the rows.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -44,16 +43,6 @@ _MOST_HERE = 200
 
 #: Bytes of files that one task reads.
 _FOR_ONE_TASK = 16 << 20
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """A table's columns, as its log has them, and as types by name; `is_plain`: whether nothing within them is NOT NULL."""
-
-    schema: str
-    types: Mapping[str, str]
-    required: frozenset[str]
-    is_plain: bool
 
 
 class DirectTable:
@@ -66,7 +55,7 @@ class DirectTable:
         self._not_before = 0  # a version
         self._is_new = False
         self._keys = FileKeys(())
-        self._columns: _Columns | None = None
+        self._columns: Columns | None = None
         self._rows = RowsOfTable(spark)
 
     def created(self) -> None:
@@ -138,9 +127,8 @@ class DirectTable:
             return None
         under_way, files = begun
         added, count = self._written(under_way, files, rows, shape, None)
-        metrics = (
-            {} if count is None else {"numFiles": 1, "numOutputRows": count, "numOutputBytes": sum(int(file.size()) for file in added)}
-        )
+        size = sum(int(file.size()) for file in added)
+        metrics = {} if count is None else {"numFiles": len(added), "numOutputRows": count, "numOutputBytes": size}
         return self._delta.commit_append(under_way, added, transaction, metrics)
 
     def _written(
@@ -222,7 +210,7 @@ class DirectTable:
             or not (self._catch_up(files, version) and files.table == snapshot.metadata().id())
         ):
             if (actions := self._delta.state(snapshot, MOST_FILES)) is None:
-                self._not_before = version + MOST_COMMITS
+                self._not_before = version + _MOST_COMMITS
                 raise NotDirect
             files, self._keys = LiveFiles(keys, version, actions), FileKeys(keys)
         self._files = files
@@ -230,7 +218,7 @@ class DirectTable:
 
     def _catch_up(self, files: LiveFiles, version: int) -> bool:
         """Read the commits up to a version. Return False if that cannot be done, or takes longer than to read the whole state."""
-        if not 0 <= version - files.version <= MOST_COMMITS:
+        if not 0 <= version - files.version <= _MOST_COMMITS:
             return False
         for number in range(files.version + 1, version + 1):
             if (actions := self._delta.actions(number)) is None:
@@ -238,13 +226,9 @@ class DirectTable:
             files.follow(actions)
         return True
 
-    def _columns_of(self, schema: str) -> _Columns:
-        if self._columns is None or self._columns.schema != schema:
-            from pyspark.sql.types import StructType
-
-            fields = StructType.fromJson(json.loads(schema)).fields
-            state = state_of(fields, Watermark())
-            self._columns = _Columns(schema, state.columns, state.required, not has_required_within(fields))
+    def _columns_of(self, schema: str) -> Columns:
+        if self._columns is None or self._columns.of != schema:
+            self._columns = Columns.of_json(schema, schema)
         return self._columns
 
     def _matches(
@@ -259,14 +243,10 @@ class DirectTable:
             raise NotDirect
         matches = None
         if isinstance(source, FewRows) and source.has_values:
-
-            def content(path: str) -> bytes:
-                return self._delta.content(candidates[path])
-
-            def deleted(path: str) -> Collection[int]:
-                return self._delta.deleted_rows(candidates[path])
-
-            matches = look_up(candidates, source, self._keys, content, deleted)
+            content, deleted = self._delta.content, self._delta.deleted_rows
+            matches = look_up(
+                candidates, source, self._keys, lambda path: content(candidates[path]), lambda path: deleted(candidates[path])
+            )
         if matches is None:
             frame = self._delta.read(snapshot, candidates.values()).alias("t")
             for condition in source.bounds():

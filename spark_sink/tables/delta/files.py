@@ -45,15 +45,11 @@ _MANY_DELETED = 0.05
 #: Spark's note of CHAR and VARCHAR in a field's metadata: values are padded and checked where a statement is analysed.
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 
+#: Conditions of rows (PROTOCOL.md, "CHECK Constraints" and "Column Invariants").
+_CONDITIONS, _INVARIANTS = "delta.constraints.", "delta.invariants"
 
-#: Conditions of rows (PROTOCOL.md, "CHECK Constraints" and "Column Invariants"), settings of files' format, and one that gives them other
-#: places.
-_CONDITIONS, _INVARIANTS, _FORMAT, _RANDOM_PREFIXES = (
-    "delta.constraints.",
-    "delta.invariants",
-    "delta.parquet.",
-    "delta.randomizeFilePrefixes",
-)
+#: Settings of files' format, and one that gives them other places.
+_FORMAT, _RANDOM_PREFIXES = "delta.parquet.", "delta.randomizeFilePrefixes"
 
 
 @dataclass(frozen=True)

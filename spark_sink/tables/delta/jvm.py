@@ -10,20 +10,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_sink.spark import jars
-from spark_sink.spark.local import activate, has_java, java_class, scala_object
+from spark_sink.spark.local import activate, java_class, scala_object
 from spark_sink.tables.batch_rows import Positions
 from spark_sink.tables.delta.files import DataFile
-from spark_sink.tables.direct import NotDirect
+from spark_sink.tables.direct import NotDirect, has_known
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DELTA = "org.apache.spark.sql.delta"
 _METRICS = "org.apache.spark.sql.execution.metric.SQLMetrics"
-
-#: Of Delta.
-_VERSION = next(jar.rsplit(":", 1)[1] for jar in jars.SINK_JARS if ":delta-spark" in jar)
 
 
 @dataclass(frozen=True)
@@ -35,15 +31,8 @@ class Transaction:
 
 
 def has_known_delta(spark: Any) -> bool:
-    """Return whether the JVM is of this process and has the version of Delta whose interface is used here; users may bring another."""
-    if not has_java(spark):
-        return False
-    from py4j.protocol import Py4JError
-
-    try:
-        return str(scala_object(spark, "io.delta.package").VERSION()) == _VERSION
-    except (Py4JError, AttributeError, TypeError):  # of another version it may be missing, and py4j takes it for a package then
-        return False
+    """Return whether Delta's interface is the one that is used here, as `has_known`."""
+    return has_known(spark, "delta-spark", lambda: scala_object(spark, "io.delta.package").VERSION())
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from spark_sink.routing import TableName
 from spark_sink.spark.local import having_settings
 from spark_sink.sql.merge import Shape
-from spark_sink.tables.base import TableState, state_of
+from spark_sink.tables.base import TableState
 from spark_sink.tables.batch_rows import FewRows, Matches
-from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, NotDirect, RowsOfTable, has_required_within, look_up
+from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
-from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bound_of
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bounds_of, delete_file
 from spark_sink.tables.iceberg.jvm import IcebergJvm, Written
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
@@ -66,16 +66,6 @@ class Batch:
     summary: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Schema:
-    """A table's columns; `id`: what no other schema of any table has; `is_plain`: whether nothing within them is NOT NULL."""
-
-    id: str
-    columns: Mapping[str, str]
-    required: frozenset[str]
-    is_plain: bool
-
-
 class DirectTable:
     """One table, or one branch of it. It is used by one thread at a time.
 
@@ -88,7 +78,7 @@ class DirectTable:
         self.branch = branch
         self._jvm = IcebergJvm(spark, catalog, name)
         self._table: Any = None  # as it was looked at last
-        self._schema: _Schema | None = None
+        self._columns: Columns | None = None
         self._settings: tuple[str, bool] = ("", False)
         self._live: LiveFiles | None = None
         self._rest = 0
@@ -104,11 +94,11 @@ class DirectTable:
         try:
             self._table = self._jvm.load()
             ref = self._table.refs().get(self.branch)
-            schema = self._schema_of(self._table)
+            columns = self._columns_of(self._table)
         except (Py4JError, PySparkException):  # a statement finds the same, and has an error that people know
             self._table = None
             return None
-        return None if ref is None else int(ref.snapshotId()), TableState(schema.columns, Watermark(), schema.required)
+        return None if ref is None else int(ref.snapshotId()), TableState(columns.types, Watermark(), columns.required)
 
     def changed(self) -> None:
         """Note that the table is not what it was when it was looked at."""
@@ -171,25 +161,24 @@ class DirectTable:
 
     def _begin(self, shape: Shape, head: int | None) -> tuple[Any, Any]:
         """Return the table, and the snapshot that is its head; None of a table without one."""
+        if not shape.is_local:
+            raise NotDirect
         if self._table is None:
             self.look()
-        table = self._table
-        if table is None or not shape.is_local:
+        table, columns = self._table, self._columns
+        if table is None or columns is None:
             raise NotDirect
-        schema, snapshot = self._schema_of(table), None if head is None else table.snapshot(head)
-        fits = schema.is_plain and list(schema.columns.items()) == list(shape.types.items())
+        snapshot = None if head is None else table.snapshot(head)
+        fits = columns.is_plain and list(columns.types.items()) == list(shape.types.items())
         if not fits or not self._has_settings(table) or (snapshot is None and (head is not None or table.refs().size())):
             raise NotDirect
         return table, snapshot
 
-    def _schema_of(self, table: Any) -> _Schema:
-        id_ = self._jvm.schema_id(table)
-        if self._schema is None or self._schema.id != id_:
+    def _columns_of(self, table: Any) -> Columns:
+        if self._columns is None or self._columns.of != self._jvm.schema_id(table):
             self._live = None  # a name may be another column's
-            fields = self._jvm.fields(table)
-            state = state_of(fields, Watermark())
-            self._schema = _Schema(id_, state.columns, state.required, not has_required_within(fields))
-        return self._schema
+            self._columns = self._jvm.columns(table)
+        return self._columns
 
     def _has_settings(self, table: Any) -> bool:
         """Return whether the table is one that may be written here, and is written as here."""
@@ -205,7 +194,7 @@ class DirectTable:
     # -- its rows ------------------------------------------------------------------------------------------------------------------
 
     def _held(self, rows: DataFrame, shape: Shape, *, has_deletes: bool) -> Any:
-        return self._rows(rows, shape.types, () if self._schema is None else self._schema.required, has_deletes=has_deletes)
+        return self._rows(rows, shape.types, () if self._columns is None else self._columns.required, has_deletes=has_deletes)
 
     def _matches(self, table: Any, snapshot: Any, source: FewRows, shape: Shape) -> Matches:
         """Find the rows that have keys of the batch, in a snapshot."""
@@ -250,7 +239,7 @@ class DirectTable:
         return LiveFiles(shape.keys)
 
     def _types(self, columns: Sequence[str]) -> Mapping[str, str]:
-        return {} if self._schema is None else {name: self._schema.columns[name] for name in columns}
+        return {} if self._columns is None else {name: self._columns.types[name] for name in columns}
 
     def _all_files(self, head: int, keys: Sequence[str]) -> LiveFiles | None:
         """Ask for all files of a snapshot; return None if there are too many."""
@@ -264,11 +253,11 @@ class DirectTable:
         deletes: list[DeleteFile] = []
         for content, format_, path, rows, size, *ends in found:
             if content:
-                deletes.append(DeleteFile(path, rows, size, content == 1 and format_ == "PARQUET"))
+                deletes.append(delete_file(path, rows, size, content, format_))
                 continue
-            known = [None if end is None else bound_of(bytes(end), types[keys[at // 2]]) for at, end in enumerate(ends)]
-            pairs = zip(keys, known[::2], known[1::2], strict=True)
-            files[path] = KeyedFile(rows, size, {key: (low, high) for key, low, high in pairs if low is not None and high is not None})
+            of_keys = [None if end is None else bytes(end) for end in ends]
+            pairs = zip(of_keys[::2], of_keys[1::2], strict=True)
+            files[path] = KeyedFile(rows, size, bounds_of(dict(zip(keys, pairs, strict=True)), types))
         live = LiveFiles(keys)
         live.follow(head, Changes(files, (), deletes, ()))
         return live

@@ -19,6 +19,9 @@ Deleted = Mapping[str, Collection[int]]
 
 _DECIMAL = re.compile(r"decimal\(\d+,(\d+)\)")
 
+#: The kind of files of positions.
+_POSITIONS = 1
+
 #: Days before 1970-01-01 in Python's count.
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -59,9 +62,10 @@ class LiveFiles:
         unread: files of positions that are not known by row.
     """
 
-    def __init__(self, columns: Iterable[str], head: int | None = None) -> None:
+    def __init__(self, columns: Iterable[str]) -> None:
+        """Begin with a table that has no snapshot."""
         self.columns = tuple(columns)
-        self.head = head
+        self.head: int | None = None
         self.unread: dict[str, DeleteFile] = {}
         self._files: dict[str, KeyedFile] = {}
         self._deleted: dict[str, Deleted] = {}  # by the file of positions
@@ -94,6 +98,21 @@ class LiveFiles:
     def deleted_rows(self, path: str) -> Collection[int]:
         """Return the positions of a file's rows that are deleted, as far as they have been read."""
         return {position for deleted in self._deleted.values() for position in deleted.get(path, ())}
+
+
+def delete_file(path: str, rows: int, size: int, content: int, format_: str) -> DeleteFile:
+    """Return a file of deletes; `content` is its kind's number (specification, "Manifests")."""
+    return DeleteFile(path, rows, size, content == _POSITIONS and format_.upper() == "PARQUET")
+
+
+def bounds_of(ends: Mapping[str, tuple[bytes | None, bytes | None]], types: Mapping[str, str]) -> dict[str, tuple[Value, Value]]:
+    """Return the bounds of columns whose least and greatest value are both known, as `bound_of`."""
+    found: dict[str, tuple[Value, Value]] = {}
+    for column, of_column in ends.items():
+        low, high = (None if end is None else bound_of(end, types[column]) for end in of_column)
+        if low is not None and high is not None:
+            found[column] = (low, high)
+    return found
 
 
 def bound_of(content: bytes, type_: str) -> Value | None:

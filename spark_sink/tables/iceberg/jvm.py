@@ -6,18 +6,17 @@ Rows are written as a MERGE writes them, by Iceberg's `DeltaWriter` of Spark's, 
 from __future__ import annotations
 
 import itertools
-import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
-from spark_sink.spark import jars
-from spark_sink.spark.local import has_java, java_class, scala_object
+from spark_sink.spark.local import java_class, scala_object
+from spark_sink.tables.direct import Columns, has_known
 from spark_sink.tables.file_keys import KeyedFile
 from spark_sink.tables.iceberg.branches import load_table, quoted
-from spark_sink.tables.iceberg.files import Changes, DeleteFile, bound_of
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, bounds_of, delete_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,23 +24,13 @@ if TYPE_CHECKING:
 _ICEBERG = "org.apache.iceberg"
 _WRITE = "org.apache.spark.sql.connector.write"
 
-#: Of Iceberg.
-_VERSION = next(jar.rsplit(":", 1)[1] for jar in jars.SINK_JARS if ":iceberg-spark-runtime" in jar)
-
 #: What is written has no order, and any partition may follow any other one.
 _AS_IT_COMES = {"use-table-distribution-and-ordering": "false"}
 
 
 def has_known_iceberg(spark: Any) -> bool:
-    """Return whether the JVM is of this process and has the version of Iceberg whose interface is used here; users may bring another."""
-    if not has_java(spark):
-        return False
-    from py4j.protocol import Py4JError
-
-    try:
-        return str(java_class(spark, f"{_ICEBERG}.IcebergBuild").version()) == _VERSION
-    except (Py4JError, TypeError):  # of another version it may be missing, and py4j takes it for a package then
-        return False
+    """Return whether Iceberg's interface is the one that is used here, as `has_known`."""
+    return has_known(spark, "iceberg-spark-runtime", lambda: java_class(spark, f"{_ICEBERG}.IcebergBuild").version())
 
 
 @dataclass(frozen=True)
@@ -93,11 +82,9 @@ class IcebergJvm:
         """Return a text that the schema of no other table has, nor another one of this table, also if it is made again."""
         return f"{table.uuid().toString()} {int(table.schema().schemaId())}"
 
-    def fields(self, table: Any) -> Sequence[Any]:
-        """Return the columns, as Spark's `StructField`."""
-        from pyspark.sql.types import StructType
-
-        return list(StructType.fromJson(json.loads(self._schema(table).json())).fields)
+    def columns(self, table: Any) -> Columns:
+        """Return the table's columns."""
+        return Columns.of_json(self.schema_id(table), self._schema(table).json())
 
     def ids(self, table: Any, columns: Iterable[str]) -> Sequence[int]:
         """Return what columns are known by, whatever their names are."""
@@ -135,18 +122,18 @@ class IcebergJvm:
         return {str(file.location()): self._data_file(file, ids, types) for file in files}
 
     def _data_file(self, file: Any, ids: Mapping[str, int], types: Mapping[str, str]) -> KeyedFile:
-        bytes_of, ends = self._class(f"{_ICEBERG}.util.ByteBuffers").toByteArray, (file.lowerBounds(), file.upperBounds())
-        bounds: dict[str, tuple[Any, Any]] = {}
-        for column, id_ in ids.items():
-            buffers = [None if each is None else each.get(id_) for each in ends]
-            low, high = (None if buffer is None else bound_of(bytes(bytes_of(buffer)), types[column]) for buffer in buffers)
-            if low is not None and high is not None:
-                bounds[column] = (low, high)
+        bytes_of, lower, upper = self._class(f"{_ICEBERG}.util.ByteBuffers").toByteArray, file.lowerBounds(), file.upperBounds()
+
+        def end(bounds: Any, id_: int) -> bytes | None:
+            buffer = None if bounds is None else bounds.get(id_)
+            return None if buffer is None else bytes(bytes_of(buffer))
+
+        bounds = bounds_of({column: (end(lower, id_), end(upper, id_)) for column, id_ in ids.items()}, types)
         return KeyedFile(int(file.recordCount()), int(file.fileSizeInBytes()), bounds)
 
     def _delete_file(self, file: Any) -> DeleteFile:
-        is_readable = str(file.content().toString()) == "POSITION_DELETES" and str(file.format().toString()) == "PARQUET"
-        return DeleteFile(str(file.location()), int(file.recordCount()), int(file.fileSizeInBytes()), is_readable)
+        kind, format_ = int(file.content().id()), str(file.format().toString())
+        return delete_file(str(file.location()), int(file.recordCount()), int(file.fileSizeInBytes()), kind, format_)
 
     def content(self, table: Any, path: str) -> bytes:
         """Return the bytes of a file."""
