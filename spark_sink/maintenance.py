@@ -1,7 +1,9 @@
 """Maintains tables, one at a time: when a table's turn has come (`MaintenanceSchedule`), or when a client asks for it.
 
-A turn has two parts. Compaction moves the table's state, so it stands between two batches. Clean-up removes what no state needs any more
-and takes several times as long; it runs next to the batches (`spark.lanes.Aside`), or between them over Spark Connect.
+A turn has two parts. Compaction moves the table's state, so its commit stands between two batches; what it can write before that, it writes
+next to the batches (`spark.lanes.Aside`), or between them over Spark Connect. Clean-up, which removes what no state needs any more, follows
+there. Turns of the schedule take a fifth of the time at most, as their seconds count: where commits are more frequent, turns have more to
+merge, which costs little more.
 
 A client asks by the signal ``compact``. Its ``tables`` are names or Java regexes of whole names of tables that this sink has; without them
 it means all. What is asked for comes first, whatever the schedule, its window and the lag say, and also where
@@ -29,7 +31,7 @@ from spark_sink.errors import classify
 from spark_sink.figures import SinkFigures
 from spark_sink.routing import TableName
 from spark_sink.spark.lanes import Aside, Work
-from spark_sink.tables.base import Extent, Tables, TableSetBack
+from spark_sink.tables.base import Compaction, Extent, Tables, TableSetBack
 from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
@@ -41,8 +43,12 @@ AGGREGATE_TYPE = "Table Maintenance"
 _NAMED = 20
 
 
-#: Seconds from a table's thorough clean-up to the next one. It lists all files of the table, to find some that are days old.
-_THOROUGH_EVERY = 3600.0
+#: Seconds from a table's thorough clean-up to the next one, and from a task's start to the first. It lists all files of the table, to find
+#: some that are days old.
+_THOROUGH_EVERY, _FIRST_THOROUGH = 3600.0, 600.0
+
+#: After a turn of the schedule the next one waits for its duration times this.
+_REST_FACTOR = 4
 
 
 @dataclass(slots=True)
@@ -91,8 +97,11 @@ class Maintenance:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._cleaning: _Turn | None = None
+        self._turn: _Turn | None = None  # which has something under way aside: the compaction if there is one, else the clean-up
+        self._compaction: Compaction | None = None
         self._cleaned: dict[TableName, float] = {}  # when thoroughly
+        self._not_cleaned = clock() + _FIRST_THOROUGH - _THOROUGH_EVERY
+        self._rests_until = -math.inf
         self._config = config
         self._connector = connector
         self._notify = notify
@@ -143,18 +152,17 @@ class Maintenance:
             FatalTaskError: the task must not write the table any more.
             TableSetBack: the table has been set back; what was asked for is done later.
         """
-        self._see(aside)
-        if self._cleaning is not None:
-            return None
-        turn = self._next()
-        changed = turn is not None and self._begin(turn, tables, aside)
-        self._see(aside)
-        return turn.table if turn is not None and changed else None
+        changed = self._see(tables, aside)
+        if self._turn is None and (turn := self._next()) is not None:
+            changed = self._begin(turn, tables, aside) or changed
+            changed = self._see(tables, aside) or changed
+        return changed
 
     def _next(self) -> _Turn | None:
         """Return the turn that comes next: what is asked for, else the schedule's."""
         if not self._requests:
-            table = self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
+            rests = self._clock() < self._rests_until
+            table = None if rests else self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
             return None if table is None else _Turn(table, str(uuid.uuid4()), asked=False)
         if not self._knows_tables:
             return None
@@ -167,42 +175,73 @@ class Maintenance:
         self._complete()
         return None
 
-    def _begin(self, turn: _Turn, tables: Tables, aside: Aside) -> bool:
-        """Compact a table and let its clean-up begin. Returns whether it was compacted."""
-        table, policy, began = turn.table, MaintenancePolicy.of(self._config), self._clock()
-        try:
+    def _begin(self, turn: _Turn, tables: Tables, aside: Aside) -> TableName | None:
+        """Begin a turn. Returns its table if that was compacted."""
+        table = turn.table
+
+        def compact() -> bool:
             if tables.load(table) is None:
                 self._tell(turn.id, "TABLE_SKIPPED", table=str(table), error="it does not exist yet")
                 self._end(turn)
                 return False
-            before = self._extent(tables, table) if turn.asked else None
-            tables.compact(table, policy)
-            after = self._extent(tables, table) if turn.asked else None
-            thoroughly = turn.asked or began - self._cleaned.get(table, -math.inf) >= _THOROUGH_EVERY
-            aside.begin(Work(f"cleaning up table {table}", functools.partial(tables.clean, table, policy, thoroughly=thoroughly)))
+            begun = replace(turn, before=self._extent(tables, table) if turn.asked else None, began=self._clock())
+            self._compaction = tables.compact(table, MaintenancePolicy.of(self._config), thoroughly=turn.asked)
+            if self._compaction is None:
+                self._clean(begun, tables, aside)
+                return True
+            aside.begin(Work(f"compacting table {table}", self._compaction.write))
+            self._turn = begun
+            return False
+
+        return table if self._done(turn, tables, compact) else None
+
+    def _clean(self, turn: _Turn, tables: Tables, aside: Aside) -> None:
+        """Let the clean-up of a table begin, which has been compacted."""
+        table, policy, now = turn.table, MaintenancePolicy.of(self._config), self._clock()
+        after = self._extent(tables, table) if turn.asked else None
+        thoroughly = turn.asked or now - self._cleaned.get(table, self._not_cleaned) >= _THOROUGH_EVERY
+        aside.begin(Work(f"cleaning up table {table}", functools.partial(tables.clean, table, policy, thoroughly=thoroughly)))
+        if thoroughly:
+            self._cleaned[table] = now
+        self._turn = replace(turn, after=after, seconds=now - turn.began)
+
+    def _done(self, turn: _Turn, tables: Tables, do: Callable[[], bool]) -> bool:
+        """Return what a part of a turn does, which stands between two batches; False if it has failed."""
+        try:
+            return do()
         except (FatalTaskError, TableSetBack):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
             tables.forget()
             self._failed(turn, error, "compacting")
             return False
-        if thoroughly:
-            self._cleaned[table] = began
-        self._cleaning = replace(turn, before=before, after=after, began=began, seconds=self._clock() - began)
+
+    def _see(self, tables: Tables, aside: Aside) -> TableName | None:
+        """Go on where something has ended aside. Returns a table that was compacted."""
+        changed = None
+        while (turn := self._turn) is not None and (ended := aside.ended()) is not None:
+            compaction, self._turn, self._compaction = self._compaction, None, None
+            if (error := ended[1]) is not None:
+                if not isinstance(error, Exception):
+                    raise error
+                if compaction is None:
+                    self._cleaned.pop(turn.table, None)
+                self._failed(turn, error, "cleaning up" if compaction is None else "compacting")
+            elif compaction is None:
+                self._complete_turn(turn)
+            elif self._done(turn, tables, functools.partial(self._publish, turn, compaction, tables, aside)):
+                changed = turn.table
+        return changed
+
+    def _publish(self, turn: _Turn, compaction: Compaction, tables: Tables, aside: Aside) -> bool:
+        compaction.commit()
+        self._clean(turn, tables, aside)
         return True
 
-    def _see(self, aside: Aside) -> None:
-        """Report the clean-up that has ended since, if any."""
-        if (turn := self._cleaning) is None or (ended := aside.ended()) is None:
-            return
-        self._cleaning = None
-        if (error := ended[1]) is not None:
-            if not isinstance(error, Exception):
-                raise error
-            self._cleaned.pop(turn.table, None)
-            self._failed(turn, error, "cleaning up")
-            return
+    def _complete_turn(self, turn: _Turn) -> None:
         seconds = self._clock() - turn.began
+        if not turn.asked:
+            self._rests_until = self._clock() + _REST_FACTOR * seconds
         self._figures.maintained(str(turn.table), seconds)
         _log.info("Compacted table %s in %.1f s and cleaned it up in %.1f s", turn.table, turn.seconds, seconds - turn.seconds)
         files = _files("before", turn.before) | _files("after", turn.after)

@@ -86,7 +86,9 @@ def _write(session: SparkSession, config: SinkConfig, tables: Tables) -> None:
         finally:
             batch.close()
     policy = MaintenancePolicy.of(config)
-    tables.compact(_TABLE, policy)
+    if (compaction := tables.compact(_TABLE, policy, thoroughly=False)) is not None:
+        compaction.write()
+        compaction.commit()
     tables.clean(_TABLE, policy, thoroughly=False)  # a VACUUM prints what it has found
     tables.extent(_TABLE, policy.target_file_size)
 

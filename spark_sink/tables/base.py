@@ -11,7 +11,7 @@ keeps what one task knows of its tables and makes it give way or go back.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -61,6 +61,19 @@ class Writer:
     connector: str
     task: int
     epoch: int
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What is left of a table's compaction.
+
+    Attributes:
+        write: writes files that no state of the table has, also while others write the table.
+        commit: makes them the table's, after that; nobody else of the task may write it.
+    """
+
+    write: Callable[[], None]
+    commit: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -172,8 +185,15 @@ class Tables(Protocol):
         """Return all tables that hold a watermark of this connector."""
         ...
 
-    def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
-        """Make few files of many. The watermark survives; the table must have been loaded, and nobody else of this task may write it."""
+    def compact(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> Compaction | None:
+        """Make few files of many. The watermark survives; the table must have been loaded, and nobody else of this task may write it.
+
+        Args:
+            thoroughly: do not leave files of several sizes where that saves work.
+
+        Returns:
+            What is left to do; None if nothing is.
+        """
         ...
 
     def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:

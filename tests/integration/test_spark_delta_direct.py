@@ -230,7 +230,7 @@ def test_compaction_leaves_the_rows_in_fewer_files_and_is_no_change(
         written.merge(rows)
     before, table = written.rows("direct"), written.sql("direct")
     direct = written.tables["direct"]
-    direct.compact(written.names["direct"], policy)
+    direct.compact(written.names["direct"], policy, thoroughly=True)
     assert written.rows("direct") == before
     places = {row["place"] for row in before} if layout.partitions else {"all"}
     assert len(lake.table("direct").file_uris()) == len(places)
@@ -465,6 +465,31 @@ def test_a_table_that_no_statement_writes_has_fewer_checkpoints(lake: DeltaLake,
         tables.create(TableName(("public", name)), COLUMNS, frozenset({"id"}), {}, Layout())
         found[name] = lake.table(name).metadata().configuration.get(interval)
     assert found == {"direct": "100", "statements": None, "chosen": "7"}
+
+
+@delta
+def test_checkpoints_are_left_to_the_clean_up_unless_it_is_late(lake: DeltaLake, spark: Any) -> None:
+    written, name = Written(spark, str(lake.warehouse), shape_of("id"), Layout()), TableName(("public", "direct"))
+    tables, policy = written.tables["direct"], MaintenancePolicy.of(parse(lake.config("t")))
+
+    def checkpoints(until: int) -> list[int]:
+        """The versions that have one, once the table has a version."""
+        while (found := lake.table("direct").version()) < until:
+            written.merge([("u", found, "n", "2020-01-01", "1.00", "a")])
+        log = lake.warehouse / "public" / "direct" / "_delta_log"
+        return sorted(int(file.name.split(".")[0]) for file in log.glob("*.checkpoint*.parquet"))
+
+    spark.sql(f"ALTER TABLE {written.sql('direct')} SET TBLPROPERTIES ('delta.checkpointInterval' = '3')")
+    assert checkpoints(7) == [3, 6], "nobody cleans up"
+    tables.load(name)
+    tables.compact(name, policy, thoroughly=False)
+    assert checkpoints(10) == [3, 6]
+    tables.clean(name, policy, thoroughly=False)
+    assert checkpoints(12) == [3, 6, 10]
+    tables.clean(name, policy, thoroughly=False)
+    assert checkpoints(15) == [3, 6, 10], "two versions are not three"
+    assert checkpoints(18) == [3, 6, 10, 18], "no clean-up came within two intervals"
+    assert len(written.rows("direct")) == len(lake.whole_rows("direct"))
 
 
 def test_shapes_that_need_the_rows_of_the_table_are_not_direct() -> None:

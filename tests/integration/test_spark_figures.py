@@ -74,7 +74,7 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     assert "records-stale-total" not in found, "whatever comes last in the log counts"
     began = found["valid-through-timestamp-seconds"]
     task.step()
-    watched.tables.compact(TableName(("public", "kept")), MaintenancePolicy.of(parse(config)))
+    watched.tables.compact(TableName(("public", "kept")), MaintenancePolicy.of(parse(config)), thoroughly=True)
     stats.committed(TableName(("public", "kept")))
     for _ in range(2):
         stats.took(0, 0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from connect_py.api.record import TopicPartition
+from connect_py.errors import FatalTaskError
 from spark_sink.config.layout import Layout
 from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
@@ -87,6 +88,14 @@ class Written:
             self.tables[way].load(name)
             getattr(self.tables[way], what)(name, events, shape, Watermark({TP: self.offset}))
 
+    def compaction(self) -> Any:
+        """What is left to do of a compaction that needs no statement, which has begun."""
+        self.statements.clear()
+        self.tables["direct"].load(self.names["direct"])
+        found = self.tables["direct"].compact(self.names["direct"], MaintenancePolicy.of(parse(self.lake.config("t"))), thoroughly=False)
+        assert not any(statement.startswith("CALL") for statement in self.statements)
+        return found
+
     @property
     def is_by_statement(self) -> bool:
         """Whether the last batch of the direct table was written by a statement."""
@@ -138,13 +147,18 @@ def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: Lake, spar
     [seed] = seeds(1)
     print(f"seed {seed}")
     written = Written(lake, spark, shape_of(*keys), "statements")
+    compaction = None
     for number, rows in enumerate(batches(random.Random(seed), keys, (12, 1, 30, 30, 150, 5))):
         written.merge(rows)
         assert written.rows("direct") == written.rows("statements"), number
         assert not written.is_by_statement
-        if number == 3:
-            written.tables["direct"].compact(written.names["direct"], MaintenancePolicy.of(parse(lake.config("t"))))
-            assert lake.files("direct") == 1
+        if compaction is not None:
+            compaction.commit()
+            assert written.rows("direct") == written.rows("statements"), "rows that a batch has replaced since the writing are gone"
+            assert lake.files("direct") == 2, "the batch's own"
+        compaction = written.compaction() if number in (1, 3) else None
+        if compaction is not None:
+            compaction.write()
     of_files = ("total-data-files", "total-records", "total-position-deletes")  # which compaction changes
     said = [
         [{key: value for key, value in each.items() if key not in of_files} for each in written.summaries(way)] for way in written.names
@@ -180,7 +194,8 @@ def test_no_job_is_needed_unless_files_are_not_for_this_process(lake: Lake, spar
     assert of_now() == before
     assert [(row["id"], row["name"]) for row in written.rows()][:4] == [(0, "old"), (1, "old"), (10, "old"), (11, "old")]
     assert {row["id"] for row in written.rows() if row["name"] == "n"} == {2, 40}
-    spark.sql(f"ALTER TABLE {lake.sql('direct')} SET TBLPROPERTIES ('write.format.default' = 'orc', 'write.delete.format.default' = 'orc')")
+    formats = "'write.format.default' = 'orc', 'write.delete.format.default' = 'parquet'"
+    spark.sql(f"ALTER TABLE {lake.sql('direct')} SET TBLPROPERTIES ({formats})")
     written.merge(notes(5, 41, name="orc"))
     before = of_now()
     written.merge(notes(5, 41, 42))
@@ -268,6 +283,7 @@ def test_a_missing_value_that_the_table_needs_is_refused_as_by_the_statement(lak
     [
         "SET TBLPROPERTIES ('write.merge.mode' = 'copy-on-write')",
         "SET TBLPROPERTIES ('write.delete.granularity' = 'file')",
+        "SET TBLPROPERTIES ('write.delete.format.default' = 'orc')",
         "SET TBLPROPERTIES ('format-version' = '3')",
         "ADD PARTITION FIELD bucket(2, id)",
         "ADD COLUMN mine STRING",
@@ -322,3 +338,94 @@ def test_a_change_of_the_table_that_moves_no_head_costs_no_repetition(lake: Lake
     assert branches.head(written.names["direct"], "main") == new != head
     with pytest.raises(Refused):
         branches.commit(written.names["direct"], "main", head, "waits", add, changed)
+
+
+def test_a_compaction_leaves_the_positions_that_are_still_of_use_in_one_file(lake: Lake, spark: Any) -> None:
+    written, table = Written(lake, spark, shape_of("id")), lake.sql("direct")
+    written.merge([("u", number, f"{random.getrandbits(200):x}", "2020-01-01", "1.00") for number in range(1000)])
+    for number in range(6):
+        written.merge(notes(number, 1000 + number, name=str(number)))
+    compaction = written.compaction()
+    compaction.write()
+    compaction.commit()
+    found = spark.sql(f"SELECT content, record_count FROM {table}.files ORDER BY content, record_count").collect()
+    assert [tuple(row) for row in found] == [(0, 12), (0, 1000), (1, 6)], "the large file stays, with six of its rows deleted"
+    assert len(lake.whole_rows("direct")) == 1006
+    assert written.compaction() is None, "there is nothing to do"
+    written.merge(notes(0, 1000, 999, name="new"))
+    assert not written.is_by_statement
+    assert sorted(row["id"] for row in written.rows() if row["name"] == "new") == [0, 999, 1000]
+    assert len(lake.whole_rows("direct")) == 1006
+
+
+def test_a_file_that_has_lost_all_rows_goes_with_the_positions_in_it(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"))
+    written.merge(notes(1, 2))
+    written.merge(notes(1, 2, op="d"))
+    compaction = written.compaction()
+    compaction.write()
+    compaction.commit()
+    assert spark.sql(f"SELECT * FROM {lake.sql('direct')}.files").collect() == []
+    written.merge(notes(3))
+    assert [row["id"] for row in written.rows()] == [3]
+    assert lake.watermark("direct") == {"t": {"0": 3}}
+
+
+@pytest.mark.parametrize("change", ["a row deleted", "a file gone", "a column more", "made again", "no longer followed"])
+def test_a_compaction_whose_table_changes_meanwhile_gives_way_and_leaves_no_files(lake: Lake, spark: Any, change: str) -> None:
+    written, table, name = Written(lake, spark, shape_of("id")), lake.sql("direct"), TableName(("public", "direct"))
+    for number in range(4):
+        written.merge(notes(number, number + 10, name=str(number)))
+    compaction = written.compaction()
+    compaction.write()
+    data = lake.warehouse / "public" / "direct" / "data"
+    before = {file.name for file in data.rglob("*.parquet")}
+    expected = sorted([*range(4), *range(10, 14)])
+    match change:
+        case "a row deleted":  # the driver follows what others do, too
+            spark.sql(f"DELETE FROM {table} WHERE id = 12")
+            expected.remove(12)
+            compaction.commit()
+            assert [row["id"] for row in sorted(written.rows())] == expected
+            assert lake.files("direct") == 1
+            return
+        case "a file gone":
+            spark.sql(f"DELETE FROM {table} WHERE name = '2'")
+            spark.sql("CALL lake.system.rewrite_data_files(table => 'public.direct', options => map('delete-file-threshold', '1'))")
+            expected = [each for each in expected if each not in (2, 12)]
+            with pytest.raises(Exception, match="Missing required files to delete"):
+                compaction.commit()
+        case "a column more":
+            spark.sql(f"ALTER TABLE {table} ADD COLUMN mine STRING")
+            compaction.commit()
+        case "made again":
+            spark.sql(f"DROP TABLE {table}")
+            written.tables["direct"].forget()
+            written.tables["direct"].create(name, COLUMNS, frozenset({"id"}), {}, Layout())
+            written.merge(notes(5))
+            expected = [5]
+            compaction.commit()
+        case _:
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.merge.mode' = 'copy-on-write')")
+            compaction.commit()
+    assert [row["id"] for row in sorted(written.rows())] == expected
+    written.merge(notes(3, 20, name="new"))
+    assert [row["id"] for row in sorted(written.rows()) if row["name"] == "new"] == [3, 20]
+    gone = before - {file.name for file in data.rglob("*.parquet")}
+    assert len(gone) == (5 if change == "made again" else 1), "what the compaction has written is no file of the table"
+
+
+def test_a_commit_of_another_task_is_seen_though_a_compaction_follows_it(lake: Lake, spark: Any) -> None:
+    written, name = Written(lake, spark, shape_of("id")), TableName(("public", "direct"))
+    for number in range(3):
+        written.merge(notes(number, name=str(number)))
+    compaction = written.compaction()
+    compaction.write()
+    younger = Watched()(spark, parse(lake.config("t")), Writer("lake", 0, 2))
+    younger.load(name)
+    younger.merge(name, held(spark, notes(7)), written.shape, Watermark({TP: 9}))
+    compaction.commit()
+    with pytest.raises(FatalTaskError):
+        written.merge(notes(8))
+    assert [row["id"] for row in sorted(written.rows())] == [0, 1, 2, 7]
+    assert lake.files("direct") == 2

@@ -374,7 +374,7 @@ def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offset
 
         watched.before = before
         with pytest.raises(RuntimeError, match="killed here"):
-            watched.tables.compact(TableName(("public", "t")), policy)
+            watched.tables.compact(TableName(("public", "t")), policy, thoroughly=True)
             watched.tables.clean(TableName(("public", "t")), policy, thoroughly=True)
     lake.drain(lake.start(config))
     assert found(lake) == [str(number) for number in range(statements)], "without a key every repeated event would show"

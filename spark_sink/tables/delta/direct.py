@@ -41,14 +41,22 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 #: Rows that are handed over to a writer one by one; more take a job less time.
 _MOST_HERE = 200
 
+#: Intervals of checkpoints after which a commit does not leave one to others.
+_LATEST = 2
+
 #: Bytes of files that one task reads.
 _FOR_ONE_TASK = 16 << 20
 
 
 class DirectTable:
-    """One table, at a path. It is used by one thread at a time."""
+    """One table, at a path. It is used by one thread at a time.
+
+    Attributes:
+        postpones_checkpoints: whether commits leave them to `checkpoint`, as somebody calls it from time to time.
+    """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
+        self.postpones_checkpoints = False
         self._spark: Any = spark
         self._delta = DeltaJvm(spark, path)
         self._files: LiveFiles | None = None
@@ -160,15 +168,17 @@ class DirectTable:
         # Delta's own look at an application's version reads the whole state of the log; that the commit depends on it is all that is noted.
         under_way.readTxn().addOne(transaction.application)
         files = self._follow(under_way.snapshot(), shape.keys)
+        self._postpone_checkpoint(under_way, files)
         if not files.is_simple or self._columns_of(files.schema).types != dict(shape.types):
             raise NotDirect
         return None if files.transactions.get(transaction.application, -1) >= transaction.version else (under_way, files)
 
-    def compact(self, target: int) -> int | None:
+    def compact(self, target: int, *, thoroughly: bool = False) -> int | None:
         """Write small files, and files with many deleted rows, again, as one of each partition, in one commit.
 
         Args:
             target: the size of a compacted file, in bytes.
+            thoroughly: as of `to_rewrite`.
 
         Returns:
             The version of the commit; None if there is nothing to compact.
@@ -180,7 +190,8 @@ class DirectTable:
             raise NotDirect
         under_way = self._delta.begin()
         files = self._follow(under_way.snapshot(), self._files.columns)
-        chosen = list(files.to_compact(target).values())
+        self._postpone_checkpoint(under_way, files)
+        chosen = list(files.to_compact(target, thoroughly=thoroughly).values())
         size = sum(file.size for file in chosen)
         if not files.is_simple or files.is_clustered or size > min(target, _FOR_ONE_TASK) or len(chosen) > _MOST_CANDIDATES:
             raise NotDirect
@@ -195,6 +206,18 @@ class DirectTable:
             "numDeletionVectorsRemoved": sum(file.deleted > 0 for file in chosen),
         }
         return self._delta.commit_compaction(under_way, added, chosen, metrics)
+
+    def _postpone_checkpoint(self, under_way: Any, files: LiveFiles) -> None:
+        """Have no commit wait for a checkpoint that `checkpoint` makes soon, unless the last one is too long ago."""
+        version, interval = files.version + 1, files.checkpoint_interval
+        if not self.postpones_checkpoints or version % interval:
+            return
+        if version < self._delta.checkpoint_of(under_way.snapshot()) + _LATEST * interval:
+            self._delta.without_checkpoint(under_way)
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint if the table's interval has passed since the last one; other threads may use the table meanwhile."""
+        self._delta.checkpoint()
 
     def _follow(self, snapshot: Any, keys: Sequence[str]) -> LiveFiles:
         version, files = int(snapshot.version()), self._files

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from spark_sink.sql.keys import Value
+from spark_sink.tables.compaction import to_rewrite
 from spark_sink.tables.file_keys import KeyedFile, files_holding
 
 #: What a table of ours may have (PROTOCOL.md, "Valid Feature Names in Table Features") without more being owed to a commit than its
@@ -39,9 +40,6 @@ _SIMPLE_FEATURES = frozenset(
 #: Settings that a commit must regard, as far as they are on.
 _NOT_SIMPLE = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
 
-#: A part of a file's rows (`spark.databricks.delta.optimize.maxDeletedRowsRatio`).
-_MANY_DELETED = 0.05
-
 #: Spark's note of CHAR and VARCHAR in a field's metadata: values are padded and checked where a statement is analysed.
 _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 
@@ -50,6 +48,10 @@ _CONDITIONS, _INVARIANTS = "delta.constraints.", "delta.invariants"
 
 #: Settings of files' format, and one that gives them other places.
 _FORMAT, _RANDOM_PREFIXES = "delta.parquet.", "delta.randomizeFilePrefixes"
+
+
+#: `DeltaConfigs.CHECKPOINT_INTERVAL`.
+_INTERVAL, _DEFAULT_INTERVAL = "delta.checkpointInterval", 10
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,6 @@ class DataFile(KeyedFile):
     action: str
     deleted: int
     partition: str
-
-    @property
-    def has_many_deleted(self) -> bool:
-        """Whether readers pass over so many rows that the file is better written again."""
-        return self.deleted > _MANY_DELETED * (self.rows or self.deleted)
 
 
 class LiveFiles:
@@ -117,23 +114,24 @@ class LiveFiles:
         """Return the files, by path, that can hold rows with a key, as `files_holding`."""
         return files_holding(self._files, keys, are_ends=are_ends)
 
-    def to_compact(self, target: int) -> dict[str, DataFile]:
-        """Return the files, by path, to write again: several small ones of a partition, and those with many deleted rows.
-
-        Args:
-            target: the size of a compacted file, in bytes.
-        """
-        found: dict[str, dict[str, DataFile]] = defaultdict(dict)
+    def to_compact(self, target: int, *, thoroughly: bool = False) -> dict[str, DataFile]:
+        """Return the files, by path, to write again, as `to_rewrite` has them for each partition."""
+        places: dict[str, dict[str, DataFile]] = defaultdict(dict)
         for path, file in self._files.items():
-            if 2 * file.size < target or file.has_many_deleted:
-                found[file.partition][path] = file
-        several = (files for files in found.values() if len(files) > 1 or any(file.has_many_deleted for file in files.values()))
-        return {path: file for files in several for path, file in files.items()}
+            places[file.partition][path] = file
+        deleted = {path: file.deleted for path, file in self._files.items()}
+        return {path: files[path] for files in places.values() for path in to_rewrite(files, deleted, target, thoroughly=thoroughly)}
 
     @property
     def is_clustered(self) -> bool:
         """Whether the order of its rows is Delta's to choose."""
         return "clustering" in (self._protocol.get("writerFeatures") or ())
+
+    @property
+    def checkpoint_interval(self) -> int:
+        """After how many versions Delta writes a checkpoint."""
+        settings: Mapping[str, str] = self._metadata.get("configuration") or {}
+        return int(settings.get(_INTERVAL, _DEFAULT_INTERVAL))
 
     @property
     def table(self) -> str:

@@ -270,6 +270,22 @@ class DeltaJvm:
         operation = self._class(f"{_DELTA}.DeltaOperations$Optimize")(nothing, nothing, False, self._none, False)
         return self._commit(under_way, actions, operation, metrics)
 
+    def checkpoint_of(self, snapshot: Any) -> int:
+        """Return the version of the checkpoint with which a version begins; -1 if there is none."""
+        return int(snapshot.checkpointProvider().version())
+
+    def without_checkpoint(self, under_way: Any) -> None:
+        """Have a commit write no checkpoint."""
+        under_way.postCommitHooks().subtractOne(self._module(f"{_DELTA}.hooks.CheckpointHook"))
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the newest version that is known, if it is time; a failure is Delta's to log, as after a commit."""
+        activate(self._spark)
+        log = self._module(f"{_DELTA}.DeltaLog").forTable(self._spark._jsparkSession, self._path)
+        snapshot = log.unsafeVolatileSnapshot()
+        if int(snapshot.version()) - self.checkpoint_of(snapshot) >= int(log.checkpointInterval(snapshot.metadata())):
+            log.checkpoint(snapshot, self._none)
+
     def _commit(self, under_way: Any, actions: Iterable[Any], operation: Any, metrics: Mapping[str, int]) -> int:
         session = self._spark._jsparkSession
         if not metrics:

@@ -29,6 +29,7 @@ from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.tables.base import (
     NARROW,
+    Compaction,
     Extent,
     Ledger,
     TableState,
@@ -298,14 +299,16 @@ class DeltaTables:
     def alter(self, name: TableName, watermark: Watermark) -> None:
         self._commit(name, insert_nothing_sql, watermark, raise_generation=True)
 
-    def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
+    def compact(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> Compaction | None:
         self._keep(name, self._known[name])
         with contextlib.suppress(NotDirect):
             if (direct := self._directly(name)) is not None:
-                self._compacted(name, direct.compact(policy.target_file_size))
-                return
+                direct.postpones_checkpoints = True  # maintenance cleans up, too
+                self._compacted(name, direct.compact(policy.target_file_size, thoroughly=thoroughly))
+                return None
         with having_settings(self._spark, {_LARGEST_FILE: str(policy.target_file_size)}):
             self._spark.sql(f"OPTIMIZE {self._quoted(name)}").collect()
+        return None
 
     def _compacted(self, name: TableName, version: int | None) -> None:
         """Note a commit that holds no watermark; without another one in between what is known still holds."""
@@ -313,6 +316,8 @@ class DeltaTables:
             self._known[name] = replace(known, version=version)
 
     def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
+        if (direct := self._directly(name)) is not None:
+            direct.checkpoint()
         if thoroughly:
             self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
 

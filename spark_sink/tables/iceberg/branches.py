@@ -26,8 +26,8 @@ _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 #: How often a publication is tried that others' changes of the table's metadata, but not of its head, have come in between.
 _ATTEMPTS = 5
 
-#: Of Iceberg: the metadata has changed since it was loaded.
-_CHANGED = "org.apache.iceberg.exceptions.CommitFailedException"
+#: Of Iceberg: the metadata has changed since it was loaded, in a way that matters.
+_CHANGED = "org.apache.iceberg.exceptions.CommitFailedException", "org.apache.iceberg.exceptions.ValidationException"
 
 _LOAD = "org.apache.iceberg.spark.Spark3Util"
 
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 def is_refused(error: BaseException) -> bool:
     """Return whether an error says that nothing of a commit is there, because of another one."""
-    return isinstance(error, Refused) or _CHANGED in str(error)
+    return isinstance(error, Refused) or any(name in str(error) for name in _CHANGED)
 
 
 class Branches(Protocol):

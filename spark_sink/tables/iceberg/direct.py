@@ -23,8 +23,10 @@ from spark_sink.tables.base import TableState
 from spark_sink.tables.batch_rows import FewRows, Matches
 from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
-from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bounds_of, delete_file
-from spark_sink.tables.iceberg.jvm import IcebergJvm, Written
+from spark_sink.tables.iceberg.branches import is_refused
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, Rewrite, bounds_of, delete_file
+from spark_sink.tables.iceberg.jvm import IcebergJvm, Rewritten, Written
+from spark_sink.tables.iceberg.positions import COLUMNS as POSITIONS
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
 
@@ -37,14 +39,15 @@ _MOST_SNAPSHOTS = 20
 #: Positions of deleted rows that are held for a table.
 _MOST_DELETED = 100_000
 
+#: Bytes and rows of files that a compaction writes again here.
+_MOST_REWRITTEN, _MOST_ROWS_REWRITTEN = 16 << 20, 200_000
+
 #: Batches after which a table that had too many files is looked at again.
 _REST = 100
 
-#: What a file of positions has.
-_POSITIONS = ("file_path", "pos")
-
 #: Of a table whose rows may be replaced by position with nothing else to regard, and which has what a MERGE makes of it.
 _REQUIRED_SETTINGS = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "partition"}
+_FORMATS = ("write.delete.format.default", "write.format.default")
 _EXCLUDED_SETTINGS = ("write.wap.enabled", "encryption.key-id")
 _FORMAT_VERSION = 2
 
@@ -83,7 +86,7 @@ class DirectTable:
         self._live: LiveFiles | None = None
         self._rest = 0
         self._keys = FileKeys(())
-        self._positions = FileKeys(_POSITIONS)
+        self._positions = FileKeys(tuple(POSITIONS))
         self._rows = RowsOfTable(spark)
 
     def look(self) -> tuple[int | None, TableState] | None:
@@ -138,11 +141,41 @@ class DirectTable:
         table, _ = self._begin(shape, head)
         return Batch(head, self._jvm.write(table, self._held(rows, shape, has_deletes=False), {}))
 
+    def compaction(self, target: int) -> DirectCompaction | None:
+        """Return what is to be done to write small files, and those with many deleted rows, again as one; None if nothing is.
+
+        Args:
+            target: the size of a compacted file, in bytes.
+
+        Raises:
+            NotDirect: the statement must do it: nothing has been merged here yet, or there is more to write than the driver should.
+        """
+        table, snapshot, live = self.at_rest()
+        rewrite = live.to_rewrite(target)
+        files = rewrite.files.values()
+        if sum(file.size for file in files) > _MOST_REWRITTEN or sum(file.rows or 0 for file in files) > _MOST_ROWS_REWRITTEN:
+            raise NotDirect
+        if not files and not live.replaced(rewrite, None).deletes:
+            return None
+        return DirectCompaction(self, self._jvm, rewrite, table, snapshot)
+
+    def at_rest(self) -> tuple[Any, Any, LiveFiles]:
+        """Return the table, its head and the head's files, of which all deleted rows are known. Raises NotDirect."""
+        self.look()
+        table, live, self._table = self._table, self._live, None
+        ref = None if table is None else table.refs().get(self.branch)
+        if live is None or ref is None or not self._has_settings(table):
+            raise NotDirect
+        snapshot = table.snapshot(ref.snapshotId())
+        live = self._follow(table, snapshot, live.columns)
+        if live is None or not self._read_deleted(table, live):
+            raise NotDirect
+        return table, snapshot, live
+
     def committed(self, head: int, batch: Batch) -> None:
         """Note that a snapshot has a batch, the last that was written."""
         live, table, self._table = self._live, self._table, None
         if live is None or table is None or live.head != batch.head:
-            self._live = None
             return
         paths = [str(file.location()) for file in batch.written.deletes]
         for path in paths:
@@ -188,7 +221,8 @@ class DirectTable:
             properties = table.properties()
             fits = all(properties.get(name) == value for name, value in _REQUIRED_SETTINGS.items())
             excluded = any((properties.get(name) or "false") != "false" for name in _EXCLUDED_SETTINGS)
-            self._settings = (text, fits and not excluded)
+            format_ = next(filter(None, map(properties.get, _FORMATS)), "parquet")
+            self._settings = (text, fits and not excluded and str(format_).lower() == "parquet")
         return self._settings[1] and self._jvm.format_version(table) == _FORMAT_VERSION
 
     # -- its rows ------------------------------------------------------------------------------------------------------------------
@@ -199,9 +233,9 @@ class DirectTable:
     def _matches(self, table: Any, snapshot: Any, source: FewRows, shape: Shape) -> Matches:
         """Find the rows that have keys of the batch, in a snapshot."""
         if snapshot is None:
-            self._live = self._of_no_snapshot(table, shape)
+            self._live = self._of_no_snapshot(table, shape.keys)
             return Matches((), 0, 0, 0)
-        live = self._follow(table, snapshot, shape) if source.has_values else None
+        live = self._follow(table, snapshot, shape.keys) if source.has_values else None
         if live is not None:
             if not (candidates := live.holding(source.values())):
                 return Matches((), 0, 0, 0)
@@ -216,27 +250,27 @@ class DirectTable:
         with having_settings(self._spark, WITHOUT_ADAPTIVE):
             return source.matches(self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}{branch} t WHERE true{conditions}"))
 
-    def _follow(self, table: Any, snapshot: Any, shape: Shape) -> LiveFiles | None:
+    def _follow(self, table: Any, snapshot: Any, keys: Sequence[str]) -> LiveFiles | None:
         """Return the files of a snapshot; None if there are too many."""
         live, self._live, head = self._live, None, int(snapshot.snapshotId())  # it is set again when all is read
-        if live is None or live.columns != shape.keys:
-            live = self._of_no_snapshot(table, shape)
+        if live is None or live.columns != tuple(keys):
+            live = self._of_no_snapshot(table, keys)
         if (new := _since(table, snapshot, live.head)) is None:
             if self._rest:
                 self._rest -= 1
                 return None
-            if (live := self._all_files(head, shape.keys)) is None:
+            if (live := self._all_files(head, keys)) is None:
                 self._rest = _REST
                 return None
         else:
             for each in new:
-                live.follow(int(each.snapshotId()), self._jvm.changes(table, each, self._types(shape.keys)))
+                live.follow(int(each.snapshotId()), self._jvm.changes(table, each, self._types(keys)))
         self._live = live
         return live
 
-    def _of_no_snapshot(self, table: Any, shape: Shape) -> LiveFiles:
-        self._keys = FileKeys(shape.keys, self._jvm.ids(table, shape.keys))
-        return LiveFiles(shape.keys)
+    def _of_no_snapshot(self, table: Any, keys: Sequence[str]) -> LiveFiles:
+        self._keys = FileKeys(keys, self._jvm.ids(table, keys))
+        return LiveFiles(keys)
 
     def _types(self, columns: Sequence[str]) -> Mapping[str, str]:
         return {} if self._columns is None else {name: self._columns.types[name] for name in columns}
@@ -291,3 +325,46 @@ def _since(table: Any, snapshot: Any, known: int | None) -> Sequence[Any] | None
             return found[::-1] if known is None else None
         snapshot = table.snapshot(int(parent))
     return None if snapshot is None else found[::-1]
+
+
+class DirectCompaction:
+    """A compaction of one table, whose head may move between its two parts."""
+
+    def __init__(self, of: DirectTable, jvm: IcebergJvm, rewrite: Rewrite, table: Any, snapshot: Any) -> None:
+        self._of = of
+        self._jvm = jvm
+        self._rewrite = rewrite
+        self._table = table
+        self._snapshot = snapshot
+        self._rewritten = Rewritten(Written(), ())
+
+    def write(self) -> None:
+        """Write the rows that are left in the snapshot that was the head."""
+        if self._rewrite.files:
+            self._rewritten = self._jvm.rewrite(self._table, self._snapshot, self._rewrite)
+
+    def commit(self) -> tuple[int, int] | None:
+        """Have new files in the place of the old ones, without rows that have been deleted since, and with fewer files of positions.
+
+        Returns:
+            The branch's newest snapshot but one, and the newest; the former is of somebody else if a commit has come in between. None if
+            the table cannot be followed any more; it stays as it is.
+        """
+        new = self._rewritten.new
+        try:
+            table, snapshot, live = self._of.at_rest()
+            if self._jvm.schema_id(table) != self._jvm.schema_id(self._table):
+                raise NotDirect
+            if len(new.data) > 1 or sum(int(file.recordCount()) for file in new.data) != self._rewrite.rows:
+                raise NotDirect
+            replaced = live.replaced(self._rewrite, next((str(file.location()) for file in new.data), None))
+            self._jvm.commit_rewritten(table, self._of.branch, int(snapshot.snapshotId()), self._rewritten, replaced)
+        except Exception as error:
+            if isinstance(error, NotDirect) or is_refused(error):
+                self._jvm.discard(self._table, new)
+            if isinstance(error, NotDirect):
+                return None
+            raise
+        table.refresh()
+        after = table.snapshot(table.refs().get(self._of.branch).snapshotId())
+        return int(after.parentId()), int(after.snapshotId())

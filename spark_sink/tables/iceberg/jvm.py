@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
 from spark_sink.spark.local import java_class, scala_object
 from spark_sink.tables.direct import Columns, has_known
 from spark_sink.tables.file_keys import KeyedFile
-from spark_sink.tables.iceberg.branches import load_table, quoted
-from spark_sink.tables.iceberg.files import Changes, DeleteFile, bounds_of, delete_file
+from spark_sink.tables.iceberg.branches import is_refused, load_table, quoted
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, Replaced, Rewrite, bounds_of, delete_file
+from spark_sink.tables.iceberg.positions import COLUMNS, parquet_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,14 @@ class Written:
 
     data: Sequence[Any] = ()
     deletes: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A new data file, which no snapshot has yet, or none, and those whose rows it has, as Iceberg has them."""
+
+    new: Written
+    old: Sequence[Any]
 
 
 class IcebergJvm:
@@ -64,6 +73,13 @@ class IcebergJvm:
         for at, item in enumerate(items):
             made[at] = item
         return made
+
+    def _objects(self, *items: Any) -> Any:
+        return self._array(self._spark._jvm.java.lang.Object, *items)
+
+    def _named(self, name: str) -> Any:
+        """Return a class as an object of Java's."""
+        return self._module("org.apache.spark.util.SparkClassUtils").classForName(name, True, False)
 
     def load(self) -> Any:
         """Return the table, as the catalog has it now."""
@@ -150,40 +166,58 @@ class IcebergJvm:
 
         Args:
             rows: a Seq of Spark's internal rows, with the table's columns.
-            deleted: positions by the path of their file.
+            deleted: sorted positions by the path of their file.
         """
+        written = Written() if rows is None else self._write_rows(table, self._java(rows).iterator())
+        try:
+            return replace(written, deletes=[self._write_positions(table, deleted)]) if deleted else written
+        except BaseException:
+            self.discard(table, written)
+            raise
+
+    def _write_rows(self, table: Any, rows: Any) -> Written:
+        """Write what an iterator of Java's has."""
+        if self._write_all is None:  # py4j knows no default methods of interfaces
+            iterator = self._array(self._spark._jvm.java.lang.Class, self._named("java.util.Iterator"))
+            self._write_all = self._named(f"{_WRITE}.DataWriter").getMethod("writeAll", iterator)
         writer = self._factory_of(table).createWriter(0, next(self._task_ids))
         try:
             try:
-                if rows is not None:
-                    self._insert(writer, rows)
-                self._delete(writer, deleted)
+                self._write_all.invoke(writer, self._objects(rows))
                 message = writer.commit()
             except BaseException:
                 writer.abort()
                 raise
         finally:
             writer.close()
-        return Written(list(message.dataFiles()), list(message.deleteFiles()))
+        return Written(list(message.dataFiles()))
 
-    def _insert(self, writer: Any, rows: Any) -> None:
-        if self._write_all is None:  # py4j knows no default methods of interfaces
-            named, objects = self._module("org.apache.spark.util.SparkClassUtils").classForName, self._spark._jvm.java.lang
-            iterator = self._array(objects.Class, named("java.util.Iterator", True, False))
-            self._write_all = named(f"{_WRITE}.DataWriter", True, False).getMethod("writeAll", iterator)
-        iterator = self._class("scala.jdk.javaapi.CollectionConverters").asJava(rows).iterator()
-        self._write_all.invoke(writer, self._array(self._spark._jvm.java.lang.Object, iterator))
+    def _write_positions(self, table: Any, deleted: Mapping[str, Sequence[int]]) -> Any:
+        """Write one file of positions. As Iceberg's own it has bounds if all are of one data file, which is then the only one it is for."""
+        path, content = f"{uuid.uuid4()}-deletes.parquet", parquet_of(deleted)
+        file = table.io().newOutputFile(table.locationProvider().newDataLocation(path))
+        stream = file.create()
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+        [first, *others] = deleted
+        ends = [None, None] if others else [self._ends(first, deleted[first][at]) for at in (0, -1)]
+        counts = sum(map(len, deleted.values())), *[None] * 4
+        builder = self._class(f"{_ICEBERG}.FileMetadata").deleteFileBuilder(table.spec()).ofPositionDeletes()
+        builder.withPath(file.location()).withFileSizeInBytes(len(content))
+        return builder.withMetrics(self._class(f"{_ICEBERG}.Metrics")(*counts, *ends)).build()
 
-    def _delete(self, writer: Any, deleted: Mapping[str, Sequence[int]]) -> None:
-        row = self._class("org.apache.spark.sql.catalyst.expressions.GenericInternalRow")
-        id_, of_row = row(2), row(2)
-        of_row.setInt(0, 0)
-        of_row.update(1, row(0))
-        for path, positions in deleted.items():
-            id_.update(0, self._class("org.apache.spark.unsafe.types.UTF8String").fromString(path))
-            for position in positions:
-                id_.setLong(1, position)
-                writer.delete(of_row, id_)
+    def _ends(self, path: str, position: int) -> Any:
+        """Return a bound of a file of positions, by columns."""
+        found, buffer = self._class("java.util.HashMap")(), self._class("java.nio.ByteBuffer")
+        for column, value in (("file_path", path.encode()), ("pos", position.to_bytes(8, "little"))):
+            found.put(COLUMNS[column], buffer.wrap(value))
+        return found
+
+    def _java(self, rows: Any) -> Any:
+        """Return a collection or an iterator of Scala's as one of Java's."""
+        return self._class("scala.jdk.javaapi.CollectionConverters").asJava(rows)
 
     def _factory_of(self, table: Any) -> Any:
         """Return Iceberg's factory of writers. It has the table as it is, which is handed to all executors; so it is used again."""
@@ -218,6 +252,65 @@ class IcebergJvm:
         for key, value in summary.items():
             row_delta.set(key, value)
         row_delta.scanManifestsWith(self._in_this_thread)  # by threads of their own it waits in steps of 10 ms (`Tasks.waitFor`)
+
+    # -- a compaction --------------------------------------------------------------------------------------------------------------
+
+    def rewrite(self, table: Any, snapshot: Any, chosen: Rewrite) -> Rewritten:
+        """Write rows of data files again, in the order of the files; no thread but the caller's takes part in it."""
+        tasks, found = self._class("java.util.ArrayList")(), dict[str, Any]()
+        for task in self._each(table.newScan().useSnapshot(snapshot.snapshotId()).planWith(self._in_this_thread).planFiles()):
+            if (path := str(task.file().location())) in chosen.files:
+                found[path] = task
+                if len(found) == len(chosen.files):
+                    break
+        for path in chosen.files:
+            tasks.add(found[path])
+        return Rewritten(self._write_rows(table, self._rows(table, tasks)), [task.file() for task in found.values()])
+
+    def _rows(self, table: Any, tasks: Any) -> Any:
+        """Return an iterator over the rows of data files that are not deleted, as a task of Spark's reads them."""
+        group = self._class(f"{_ICEBERG}.BaseScanTaskGroup")(tasks)
+        has_case, reads_deletes_once = True, True
+        reader = self._reader().newInstance(self._objects(table, table.io(), group, table.schema(), has_case, reads_deletes_once))
+        nothing = self._module("scala.collection.immutable.Map").empty()
+        return self._java(self._class("org.apache.spark.sql.execution.datasources.v2.PartitionIterator")(reader, nothing))
+
+    def _reader(self) -> Any:
+        """Return the constructor of Iceberg's reader of rows, which is not public."""
+        found = self._named(f"{_ICEBERG}.spark.source.RowDataReader").getDeclaredConstructors()
+        constructor = next(each for each in found if each.getParameterCount() > 1)
+        constructor.setAccessible(True)
+        return constructor
+
+    def commit_rewritten(self, table: Any, branch: str, head: int, rewritten: Rewritten, replaced: Replaced) -> None:
+        """Have files replaced, unless one of them is gone, or rows of it have been deleted since a snapshot.
+
+        Args:
+            head: the snapshot.
+            replaced: the files of positions that go, and what they leave.
+        """
+        positions = [self._write_positions(table, replaced.kept)] if replaced.kept else []
+        try:
+            rewrite = table.newRewrite().toBranch(branch).validateFromSnapshot(head).scanManifestsWith(self._in_this_thread)
+            for file in (*rewritten.old, *self._delete_files(table, table.snapshot(head), replaced.deletes)):
+                rewrite.deleteFile(file)
+            for file in (*rewritten.new.data, *positions):
+                rewrite.addFile(file)
+            rewrite.commit()
+        except Exception as error:
+            if is_refused(error):
+                self.discard(table, Written((), positions))
+            raise
+
+    def _delete_files(self, table: Any, snapshot: Any, paths: Collection[str]) -> list[Any]:
+        read, found = self._class(f"{_ICEBERG}.ManifestFiles").readDeleteManifest, list[Any]()
+        for manifest in snapshot.deleteManifests(table.io()) if paths else ():
+            reader = read(manifest, table.io(), table.specs())
+            try:
+                found += [file for file in self._each(reader) if str(file.location()) in paths]
+            finally:
+                reader.close()
+        return found
 
     def discard(self, table: Any, written: Written) -> None:
         """Remove files that no snapshot will have."""

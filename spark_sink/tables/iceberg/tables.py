@@ -14,6 +14,7 @@ State: head and watermark of tables that this task has read or written, dropped 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import time
 import uuid
@@ -29,6 +30,7 @@ from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql
 from spark_sink.tables.base import (
     NARROW,
+    Compaction,
     Extent,
     Ledger,
     TableState,
@@ -43,7 +45,7 @@ from spark_sink.tables.base import (
 )
 from spark_sink.tables.direct import NotDirect, is_direct
 from spark_sink.tables.iceberg.branches import Branches, DirectBranches, is_refused, procedure_sql, quoted
-from spark_sink.tables.iceberg.direct import DirectTable
+from spark_sink.tables.iceberg.direct import DirectCompaction, DirectTable
 from spark_sink.tables.iceberg.expiry import expire_snapshots
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
@@ -297,12 +299,23 @@ class IcebergTables:
                 found[name] = Watermark.parse(text)
         return found
 
-    def compact(self, name: TableName, policy: MaintenancePolicy) -> None:
+    def compact(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> Compaction | None:
+        if not thoroughly and (direct := self._directly(name)) is not None:
+            with contextlib.suppress(NotDirect):
+                begun = direct.compaction(policy.target_file_size)
+                return None if begun is None else Compaction(begun.write, functools.partial(self._compacted, name, begun))
         files = f"'target-file-size-bytes', '{policy.target_file_size}', 'delete-file-threshold', '1'"
         self._call(name, "rewrite_data_files", f"options => map({files})")
         self._call(name, "rewrite_position_delete_files")
         if self._spark.sql(f"SELECT 1 FROM {self._quoted(name)}.manifests LIMIT {_MANY_MANIFESTS}").count() == _MANY_MANIFESTS:
             self._call(name, "rewrite_manifests")
+        return None
+
+    def _compacted(self, name: TableName, begun: DirectCompaction) -> None:
+        """Commit a compaction, which holds no watermark; without another commit in between what is known still holds."""
+        newest, known = begun.commit(), self._known.get(name)
+        if newest is not None and known is not None and known.head == newest[0]:
+            self._known[name] = replace(known, head=newest[1])
 
     def clean(self, name: TableName, policy: MaintenancePolicy, *, thoroughly: bool) -> None:
         # Every commit has copied the watermark into a property, so no snapshot is needed for it.

@@ -78,7 +78,7 @@ def test_small_files_of_a_partition_are_compacted_together_and_those_with_many_d
         return set(files(*actions).to_compact(100))
 
     assert chosen() == set()
-    assert chosen(file("a", 10), file("b", 49), file("c", 50)) == {"a", "b"}
+    assert chosen(file("a", 30), file("b", 49), file("c", 50)) == {"a", "b"}
     assert chosen(file("a", 10), file("b", 10, "y"), file("c", 10, "y")) == {"b", "c"}
     assert chosen(file("a", 10)) == set(), "alone it stays as it is"
     assert chosen(file("a", 90, deleted=5), file("b", 90, deleted=6)) == {"b"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import random
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 from pyiceberg.conversions import to_bytes
 from pyiceberg.types import DateType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
 
-from spark_sink.tables.file_keys import KeyedFile
+from spark_sink.tables.file_keys import FileKeys, KeyedFile
 from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bound_of
+from spark_sink.tables.iceberg.positions import COLUMNS, parquet_of
+from tests.seeds import seeds
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,63 @@ def test_positions_that_are_known_before_their_file_is_seen_are_not_read_again()
     live.follow(1, Changes({}, (), [DeleteFile("d", 1, 50, True)], ()))
     assert not live.unread
     assert set(live.deleted_rows("a")) == {3}
+
+
+def rows_of(files: Mapping[str, KeyedFile], deleted: Mapping[str, Collection[int]]) -> list[tuple[str, int]]:
+    """What is left of files, by where it was."""
+    return [(path, at) for path, each in files.items() for at in range(each.rows or 0) if at not in deleted.get(path, ())]
+
+
+@pytest.mark.parametrize("seed", seeds(200))
+def test_what_was_deleted_while_rows_were_written_again_is_deleted_in_the_new_file(seed: int) -> None:
+    chance, live, head = random.Random(seed), LiveFiles(["k"]), 0
+    deleted: dict[str, set[int]] = {}
+
+    def delete(paths: Collection[str]) -> None:
+        nonlocal head
+        head += 1
+        found = {
+            path: chance.sample(left, chance.randint(1, len(left)))
+            for path in paths
+            if (left := [at for _, at in rows_of({path: live.files[path]}, deleted)])
+        }
+        live.follow(head, Changes({}, (), [DeleteFile(f"d{head}", 1, 50, True)], ()))
+        live.read(f"d{head}", found)
+        for path, positions in found.items():
+            deleted.setdefault(path, set()).update(positions)
+
+    files = {f"f{at}": KeyedFile(chance.randint(1, 8), chance.randint(1, 300), {}) for at in range(chance.randint(2, 6))}
+    live.follow(0, Changes(files, (), (), ()))
+    for _ in range(chance.randrange(3)):
+        delete(chance.sample(list(files), chance.randint(1, len(files))))
+    rewrite = live.to_rewrite(chance.choice((200, 1000)))
+    new = rows_of(rewrite.files, deleted)
+    assert rewrite.rows == len(new)
+    for _ in range(chance.randrange(7)):
+        delete(chance.sample(list(files), chance.randint(1, len(files))))
+    replaced = live.replaced(rewrite, "new")
+
+    gone = set(rewrite.files)
+    left = {path: each for path, each in live.files.items() if path not in gone}
+    positions = {path: set[int]() for path in (*left, "new")}
+    for name, of in live.deletes.items():
+        if name not in replaced.deletes:
+            assert gone.isdisjoint(of), "it would be of no use any more"
+            for path, each in of.items():
+                positions[path].update(each)
+    for path, each in replaced.kept.items():
+        assert list(each) == sorted(set(each))
+        positions[path].update(each)
+    found = rows_of(left, positions) + [row for at, row in enumerate(new) if at not in positions["new"]]
+    assert sorted(found) == sorted(rows_of(live.files, deleted))
+    assert len(live.deletes) - len(replaced.deletes) < 5
+
+
+def test_a_file_of_positions_is_read_as_it_was_written() -> None:
+    deleted = {"s3://b/né 2": [0, 5], "s3://b/1": [1 << 40]}
+    content = parquet_of(deleted)
+    assert list(FileKeys(tuple(COLUMNS), list(COLUMNS.values())).rows("f", lambda: content)) == [
+        ("s3://b/1", 1 << 40),
+        ("s3://b/né 2", 0),
+        ("s3://b/né 2", 5),
+    ]

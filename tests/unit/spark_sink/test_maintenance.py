@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -14,7 +15,7 @@ from spark_sink.figures import SinkFigures
 from spark_sink.maintenance import Maintenance
 from spark_sink.routing import TableName
 from spark_sink.spark.lanes import Aside, OwnThreadLane
-from spark_sink.tables.base import Extent, Tables
+from spark_sink.tables.base import Compaction, Extent, Tables
 from tests.unit.spark_sink.test_lanes import ThreadLane
 from tests.waiting import eventually
 
@@ -23,22 +24,32 @@ A, B, C = TableName(("public", "a")), TableName(("public", "b")), TableName(("ot
 
 
 class Kept:
-    """Tables of so many files; compaction leaves one."""
+    """Tables of so many files; compaction leaves one.
+
+    Attributes:
+        writing: what a compaction that is not done at once does before its commit; None if all are.
+    """
 
     def __init__(self) -> None:
         self.files = {A: 7, B: 5}
         self.compacted: list[TableName] = []
         self.cleaned: list[tuple[TableName, bool]] = []
+        self.writing: Callable[[TableName], None] | None = None
         self.before: Callable[[TableName], None] = lambda table: None
         self.before_cleaning: Callable[[TableName], None] = lambda table: None
 
     def load(self, name: TableName) -> object | None:
         return self.files.get(name)
 
-    def compact(self, name: TableName, policy: object) -> None:
-        self.before(name)
-        self.compacted.append(name)
-        self.files[name] = 1
+    def compact(self, name: TableName, policy: object, *, thoroughly: bool) -> Compaction | None:
+        def commit() -> None:
+            self.before(name)
+            self.compacted.append(name)
+            self.files[name] = 1
+
+        if self.writing is None or thoroughly:
+            return commit()
+        return Compaction(functools.partial(self.writing, name), commit)
 
     def clean(self, name: TableName, policy: object, *, thoroughly: bool) -> None:
         self.before_cleaning(name)
@@ -161,7 +172,63 @@ def test_a_clean_up_goes_on_next_to_batches_and_the_next_turn_waits_for_it() -> 
     goes_on.set()
     eventually(lambda: site.run() == B, "the next table's turn", 20)
     eventually(lambda: site.run() is None and site.done == ["s"], "its end", 20)
-    assert site.kept.cleaned == [(A, True), (B, True)]
+    assert site.kept.cleaned == [(A, False), (B, True)]
+
+
+def test_what_a_compaction_writes_is_written_next_to_batches_and_committed_between_two() -> None:
+    site = Site(**{"compact.every-commits": "1"})
+    site.aside = Aside(ThreadLane)
+    goes_on = threading.Event()
+
+    def write(table: TableName) -> None:
+        assert goes_on.wait(20), "nobody lets the writing go on"
+
+    site.kept.writing = write
+    site.maintenance.committed(A)
+    assert [site.run(), site.run()] == [None, None]
+    assert site.kept.compacted == []
+    goes_on.set()
+    eventually(lambda: site.run() == A, "the commit", 20)
+    eventually(lambda: site.run() is None and site.notes, "the end of the clean-up", 20)
+    assert (site.kept.cleaned, [note["type"] for note in site.notes]) == ([(A, False)], ["TABLE_COMPLETED"])
+
+
+@pytest.mark.parametrize("part", ["the writing", "the commit"])
+def test_a_compaction_that_fails_in_any_part_costs_nothing_but_the_turn(part: str) -> None:
+    site = Site(**{"compact.every-commits": "1"})
+    fails = [True]
+
+    def fail(table: TableName) -> None:
+        if fails:
+            fails.clear()
+            raise RetriableError("the bucket does not answer")
+
+    site.kept.writing = fail if part == "the writing" else lambda table: None
+    site.kept.before = fail if part == "the commit" else lambda table: None
+    site.maintenance.committed(A)
+    assert site.run() is None
+    assert [(note["type"], note["additional_data"]["error"]) for note in site.notes] == [("TABLE_FAILED", "the bucket does not answer")]
+    assert site.kept.cleaned == []
+    site.maintenance.committed(A)
+    assert site.run() == A
+
+
+def test_turns_of_the_schedule_take_a_fifth_of_the_time_and_those_of_clients_none_of_it() -> None:
+    site = Site(**{"compact.every-commits": "1"})
+
+    def take(table: TableName) -> None:
+        site.now += 3.0
+
+    site.kept.before = take
+    for table in (A, B):
+        site.maintenance.committed(table)
+    assert [site.run(), site.run()] == [A, None]
+    site.ask(tables=["public.a"])
+    assert site.run() == A
+    site.now = 14.9
+    assert site.run() is None
+    site.now = 15.0
+    assert site.run() == B
 
 
 def test_a_clean_up_that_fails_is_told_and_costs_nothing_but_the_turn() -> None:
@@ -176,10 +243,10 @@ def test_a_clean_up_that_fails_is_told_and_costs_nothing_but_the_turn() -> None:
     assert [(note["type"], note["additional_data"]["error"]) for note in site.notes] == [("TABLE_FAILED", "the bucket does not answer")]
 
 
-def test_files_that_nothing_references_are_looked_for_once_an_hour_or_when_a_client_asks() -> None:
+def test_files_that_nothing_references_are_looked_for_once_an_hour_but_not_at_once_or_when_a_client_asks() -> None:
     site = Site(**{"compact.every-commits": "1"})
     expected = []
-    for now, thoroughly in ((0, True), (3599, False), (3601, True), (3602, False)):
+    for now, thoroughly in ((0, False), (599, False), (600, True), (4199, False), (4200, True), (4201, False)):
         site.now = now
         site.maintenance.committed(A)
         assert site.run() == A
