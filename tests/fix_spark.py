@@ -86,6 +86,10 @@ class Context:
 FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
 
 
+#: Parts of statements that a test still waits for.
+_set: list[str] = []
+
+
 class Watched:
     """Opens a task's tables (`make_tables`) over a session whose statements a test sees, and the steps of Iceberg's branches.
 
@@ -117,14 +121,16 @@ class Watched:
         return self.tables
 
     def once(self, part: str, do: Callable[[], object]) -> None:
-        """Do something before the next statement that contains `part`."""
+        """Do something before the next statement that contains `part`; the test fails if there is none."""
 
         def before(text: str) -> None:
             if part in text:
                 self.before = lambda _: None
+                _set.remove(part)
                 do()
 
         self.before = before
+        _set.append(part)
 
 
 class _WatchedSession:
@@ -408,8 +414,10 @@ def held_spark(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def lake(request: pytest.FixtureRequest, kafka: Any, held_spark: Any, tmp_path: Path, tag: str) -> Iterator[Lake]:
     """A warehouse and topics of this test's own; Iceberg's unless the test is for `both_formats`."""
     made = LAKES[getattr(request, "param", "iceberg")](kafka.bootstrap, tmp_path / "warehouse", tag)
+    _set.clear()
     yield made
     made.close()
+    assert not _set, "what should have happened before a statement has not, so the test shows nothing"
 
 
 # -- records ----------------------------------------------------------------------------------------------------------------------

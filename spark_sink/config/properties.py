@@ -437,7 +437,12 @@ _GROUPS: Mapping[str, Sequence[ConfigKey]] = {
     ),
     "Maintenance": (
         _flag("maintenance.enabled", True, "Compact tables between batches and clean up next to them, one table at a time."),
-        _int("maintenance.compact.every-commits", 50, "A table's turn comes after so many commits of this sink.", 1),
+        _int(
+            "maintenance.compact.every-commits",
+            50,
+            "A table's turn comes after so many commits; turns take a fifth of the time at most.",
+            1,
+        ),
         _long("maintenance.max-lag", 100000, "Maintenance waits while the sink has more offsets than this to catch up with.", 0),
         _text("maintenance.window", None, "Hours in which maintenance may run, UTC, as 22:00-05:30; at any time without it.", _window),
         _long("maintenance.target-file-size-bytes", 134217728, "Size of compacted files.", 1),

@@ -429,3 +429,16 @@ def test_a_commit_of_another_task_is_seen_though_a_compaction_follows_it(lake: L
         written.merge(notes(8))
     assert [row["id"] for row in sorted(written.rows())] == [0, 1, 2, 7]
     assert lake.files("direct") == 2
+
+
+def test_a_table_to_which_rows_are_only_appended_is_compacted_without_a_statement(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"))
+    for number in range(25):  # more snapshots than are read one by one
+        written.append(notes(number))
+    for expected in (25, 26):
+        compaction = written.compaction()
+        compaction.write()
+        compaction.commit()
+        assert len(written.rows()) == len(lake.whole_rows("direct")) == expected
+        assert lake.files("direct") == 1
+        written.append(notes(1))

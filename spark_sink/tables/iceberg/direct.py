@@ -40,7 +40,7 @@ _MOST_SNAPSHOTS = 20
 _MOST_DELETED = 100_000
 
 #: Bytes and rows of files that a compaction writes again here.
-_MOST_REWRITTEN, _MOST_ROWS_REWRITTEN = 16 << 20, 200_000
+_MOST_REWRITTEN, _MOST_ROWS_REWRITTEN = 64 << 20, 1_000_000
 
 #: Batches after which a table that had too many files is looked at again.
 _REST = 100
@@ -148,7 +148,7 @@ class DirectTable:
             target: the size of a compacted file, in bytes.
 
         Raises:
-            NotDirect: the statement must do it: nothing has been merged here yet, or there is more to write than the driver should.
+            NotDirect: the statement must do it: the table is not for batches without one, or there is more to write than the driver should.
         """
         table, snapshot, live = self.at_rest()
         rewrite = live.to_rewrite(target)
@@ -162,12 +162,12 @@ class DirectTable:
     def at_rest(self) -> tuple[Any, Any, LiveFiles]:
         """Return the table, its head and the head's files, of which all deleted rows are known. Raises NotDirect."""
         self.look()
-        table, live, self._table = self._table, self._live, None
+        table, keys, self._table = self._table, () if self._live is None else self._live.columns, None
         ref = None if table is None else table.refs().get(self.branch)
-        if live is None or ref is None or not self._has_settings(table):
+        if ref is None or not self._has_settings(table):
             raise NotDirect
         snapshot = table.snapshot(ref.snapshotId())
-        live = self._follow(table, snapshot, live.columns)
+        live = self._follow(table, snapshot, keys)
         if live is None or not self._read_deleted(table, live):
             raise NotDirect
         return table, snapshot, live
@@ -259,7 +259,7 @@ class DirectTable:
             if self._rest:
                 self._rest -= 1
                 return None
-            if (live := self._all_files(head, keys)) is None:
+            if (live := self._all_files(table, head, keys)) is None:
                 self._rest = _REST
                 return None
         else:
@@ -275,11 +275,11 @@ class DirectTable:
     def _types(self, columns: Sequence[str]) -> Mapping[str, str]:
         return {} if self._columns is None else {name: self._columns.types[name] for name in columns}
 
-    def _all_files(self, head: int, keys: Sequence[str]) -> LiveFiles | None:
+    def _all_files(self, table: Any, head: int, keys: Sequence[str]) -> LiveFiles | None:
         """Ask for all files of a snapshot; return None if there are too many."""
         types = self._types(keys)
-        bounds = ", ".join(f"lower_bounds[{id_}], upper_bounds[{id_}]" for id_ in self._jvm.ids(self._table, keys))
-        columns = f"content, file_format, file_path, record_count, file_size_in_bytes, {bounds}"
+        bounds = [f"{end}_bounds[{id_}]" for id_ in self._jvm.ids(table, keys) for end in ("lower", "upper")]
+        columns = ", ".join(("content", "file_format", "file_path", "record_count", "file_size_in_bytes", *bounds))
         found = self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}.files VERSION AS OF {head} LIMIT {MOST_FILES + 1}").collect()
         if len(found) > MOST_FILES:
             return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
-from spark_sink.spark.local import java_class, scala_object
+from spark_sink.spark.local import activate, java_class, scala_object
 from spark_sink.tables.direct import Columns, has_known
 from spark_sink.tables.file_keys import KeyedFile
 from spark_sink.tables.iceberg.branches import is_refused, load_table, quoted
@@ -257,6 +257,7 @@ class IcebergJvm:
 
     def rewrite(self, table: Any, snapshot: Any, chosen: Rewrite) -> Rewritten:
         """Write rows of data files again, in the order of the files; no thread but the caller's takes part in it."""
+        activate(self._spark)
         tasks, found = self._class("java.util.ArrayList")(), dict[str, Any]()
         for task in self._each(table.newScan().useSnapshot(snapshot.snapshotId()).planWith(self._in_this_thread).planFiles()):
             if (path := str(task.file().location())) in chosen.files:
@@ -265,22 +266,20 @@ class IcebergJvm:
                     break
         for path in chosen.files:
             tasks.add(found[path])
-        return Rewritten(self._write_rows(table, self._rows(table, tasks)), [task.file() for task in found.values()])
+        reader, nothing = self._reader(table, tasks), self._module("scala.collection.immutable.Map").empty()
+        rows = self._class("org.apache.spark.sql.execution.datasources.v2.PartitionIterator")(reader, nothing)
+        try:
+            return Rewritten(self._write_rows(table, self._java(rows)), [task.file() for task in found.values()])
+        finally:
+            reader.close()
 
-    def _rows(self, table: Any, tasks: Any) -> Any:
-        """Return an iterator over the rows of data files that are not deleted, as a task of Spark's reads them."""
-        group = self._class(f"{_ICEBERG}.BaseScanTaskGroup")(tasks)
-        has_case, reads_deletes_once = True, True
-        reader = self._reader().newInstance(self._objects(table, table.io(), group, table.schema(), has_case, reads_deletes_once))
-        nothing = self._module("scala.collection.immutable.Map").empty()
-        return self._java(self._class("org.apache.spark.sql.execution.datasources.v2.PartitionIterator")(reader, nothing))
-
-    def _reader(self) -> Any:
-        """Return the constructor of Iceberg's reader of rows, which is not public."""
+    def _reader(self, table: Any, tasks: Any) -> Any:
+        """Return Iceberg's reader of data files for a task of Spark's, which leaves deleted rows out. Its constructor is not public."""
         found = self._named(f"{_ICEBERG}.spark.source.RowDataReader").getDeclaredConstructors()
         constructor = next(each for each in found if each.getParameterCount() > 1)
         constructor.setAccessible(True)
-        return constructor
+        group, has_case, reads_deletes_once = self._class(f"{_ICEBERG}.BaseScanTaskGroup")(tasks), True, True
+        return constructor.newInstance(self._objects(table, table.io(), group, table.schema(), has_case, reads_deletes_once))
 
     def commit_rewritten(self, table: Any, branch: str, head: int, rewritten: Rewritten, replaced: Replaced) -> None:
         """Have files replaced, unless one of them is gone, or rows of it have been deleted since a snapshot.
