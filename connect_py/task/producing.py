@@ -9,11 +9,13 @@ snapshot, 3.3 kB rows: 9.4 us of CPU a row where 10 ms of linger took 11.5.)
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from connect_py.api import EncodedBatch, SourceRecord, SourceTask
+from connect_py.task.offsets import RELEASE_SECONDS
 
 
 class Produced(NamedTuple):
@@ -61,6 +63,10 @@ MASS_BYTES = 500_000
 #: A source to which nothing has happened for so long rests: its polls wait as long as it can.
 REST_AFTER_SECONDS = 5.0
 
+#: After so long the producer may close its client: not sooner than that of the offsets, which is needed for up to a minute after the last
+#: record, and so seldom that heartbeats of a minute do not open one each.
+RELEASE_AFTER_SECONDS = RELEASE_SECONDS
+
 
 class HoldingProducer(Protocol):
     """What the policy asks of a producer (`connect_py.kafka.producer.Producer`)."""
@@ -68,6 +74,7 @@ class HoldingProducer(Protocol):
     @property
     def holds_back(self) -> bool: ...
     def send_now(self) -> None: ...
+    def release(self) -> bool: ...
 
 
 class FlushPolicy:
@@ -75,7 +82,7 @@ class FlushPolicy:
 
     Args:
         task: its `patience` is set before each poll.
-        producer: of which nothing is asked where the user has chosen a linger.
+        producer: of which nothing is asked where the user has chosen a linger, but to release its client at rest.
         clock: monotonic seconds.
     """
 
@@ -86,6 +93,7 @@ class FlushPolicy:
         self._patience = task.patience
         self._is_waiting = False
         self._rests_from: float | None = None
+        self._release_at = math.inf
         self._begin(float("-inf"))
 
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
@@ -120,9 +128,14 @@ class FlushPolicy:
         if not is_settled:
             self._end_rest()
         elif self._rests_from is None:
-            self._rests_from = self._clock() + REST_AFTER_SECONDS
-        elif self._patience is not None and self._clock() >= self._rests_from:
-            self._task.patience = max(self._patience, self._task.rest_patience)
+            now = self._clock()
+            self._rests_from, self._release_at = now + REST_AFTER_SECONDS, now + RELEASE_AFTER_SECONDS
+        else:
+            now = self._clock()
+            if self._patience is not None and now >= self._rests_from:
+                self._task.patience = max(self._patience, self._task.rest_patience)
+            if now >= self._release_at and self._producer.release():
+                self._release_at = math.inf
 
     def _end_rest(self) -> None:
         if self._rests_from is not None:

@@ -5,7 +5,7 @@ import pytest
 
 from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, REST_AFTER_SECONDS, FlushPolicy
+from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, RELEASE_AFTER_SECONDS, REST_AFTER_SECONDS, FlushPolicy
 
 ROUTE = Route("t", None, STRING)
 
@@ -24,8 +24,16 @@ class Hurries:
     holds_back = True
     times = 0
 
+    def __init__(self) -> None:
+        self.released: list[bool] = []
+        self.is_needed = False
+
     def send_now(self) -> None:
         self.times += 1
+
+    def release(self) -> bool:
+        self.released.append(not self.is_needed)
+        return not self.is_needed
 
 
 class Clock:
@@ -151,3 +159,41 @@ def test_a_task_that_cannot_rest_does_not(clock: Clock, patience: float | None) 
         clock.now += REST_AFTER_SECONDS
         policy.on_idle(is_settled=True)
     assert task.patience == patience
+
+
+@pytest.mark.parametrize("patience", [None, 0.3])
+def test_the_client_is_closed_once_in_each_long_rest(clock: Clock, patience: float | None) -> None:
+    producer = Hurries()
+    policy = FlushPolicy(Task(patience, rest_patience=2.0), producer, clock)
+    for rests in 1, 2:
+        policy.sent(rows(1))
+        for passed in 0.0, RELEASE_AFTER_SECONDS - 0.1:
+            clock.now += passed
+            policy.on_idle(is_settled=True)
+        assert len(producer.released) == rests - 1
+        for passed in 0.2, RELEASE_AFTER_SECONDS:
+            clock.now += passed
+            policy.on_idle(is_settled=True)
+        assert producer.released == [True] * rests
+
+
+def test_what_is_under_way_begins_the_time_to_the_close_again(clock: Clock) -> None:
+    producer = Hurries()
+    policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
+    for settled in (True, False, True, False, True):
+        clock.now += RELEASE_AFTER_SECONDS + 0.1
+        policy.on_idle(is_settled=settled)
+    assert producer.released == []
+
+
+def test_a_client_that_is_still_needed_is_closed_at_a_later_look(clock: Clock) -> None:
+    producer = Hurries()
+    producer.is_needed = True
+    policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
+    policy.on_idle(is_settled=True)
+    clock.now += RELEASE_AFTER_SECONDS + 0.1
+    policy.on_idle(is_settled=True)
+    producer.is_needed = False
+    for _ in range(2):
+        policy.on_idle(is_settled=True)
+    assert producer.released == [False, True]
