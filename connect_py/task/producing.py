@@ -63,8 +63,8 @@ MASS_BYTES = 500_000
 #: A source to which nothing has happened for so long rests: its polls wait as long as it can.
 REST_AFTER_SECONDS = 5.0
 
-#: After so long the producer may close its client: not sooner than that of the offsets, which is needed for up to a minute after the last
-#: record, and so seldom that heartbeats of a minute do not open one each.
+#: So long after the last record the producer may close its client, as the writer of offsets does: so seldom that heartbeats of a minute do
+#: not open one each.
 RELEASE_AFTER_SECONDS = RELEASE_SECONDS
 
 
@@ -93,13 +93,15 @@ class FlushPolicy:
         self._patience = task.patience
         self._is_waiting = False
         self._rests_from: float | None = None
-        self._release_at = math.inf
+        self._release_at = self._clock() + RELEASE_AFTER_SECONDS
         self._begin(float("-inf"))
 
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
         """Send now or later, after a poll's records were handed to the producer."""
         rows = batch.rows if isinstance(batch, EncodedBatch) else batch
         self._end_rest()
+        if rows:
+            self._release_at = self._clock() + RELEASE_AFTER_SECONDS
         if not rows or not self._producer.holds_back:
             return
         self._is_waiting = True
@@ -128,14 +130,11 @@ class FlushPolicy:
         if not is_settled:
             self._end_rest()
         elif self._rests_from is None:
-            now = self._clock()
-            self._rests_from, self._release_at = now + REST_AFTER_SECONDS, now + RELEASE_AFTER_SECONDS
-        else:
-            now = self._clock()
-            if self._patience is not None and now >= self._rests_from:
-                self._task.patience = max(self._patience, self._task.rest_patience)
-            if now >= self._release_at and self._producer.release():
-                self._release_at = math.inf
+            self._rests_from = self._clock() + REST_AFTER_SECONDS
+        elif self._patience is not None and self._clock() >= self._rests_from:
+            self._task.patience = max(self._patience, self._task.rest_patience)
+        if is_settled and self._clock() >= self._release_at and self._producer.release():
+            self._release_at = math.inf
 
     def _end_rest(self) -> None:
         if self._rests_from is not None:

@@ -13,6 +13,7 @@ class FakeClient:
         self.calls: list[str] = []
         self.sent: list[tuple[str, bytes | None]] = []
         self.under_way = 0
+        self.is_statistics = False
 
     def send(self, topic, value, *others) -> None:
         self.sent.append((topic, value))
@@ -29,6 +30,8 @@ class FakeClient:
 
     def poll(self, timeout_seconds: float = 0.0) -> int:
         self.calls.append("poll")
+        if self.is_statistics:
+            self.under_way = 0
         return 1
 
     def send_now(self) -> None:
@@ -67,7 +70,7 @@ def producer(clients: list[FakeClient], figures: Figures) -> RestingProducer:
         clients.append(FakeClient())
         return clients[-1]
 
-    return RestingProducer(open_client, figures)
+    return RestingProducer(open_client, figures, lambda: clients[-1].calls.append("free"))
 
 
 def test_rows_go_to_the_clients_own_method(producer: RestingProducer, clients: list[FakeClient]) -> None:
@@ -79,11 +82,11 @@ def test_without_a_client_nothing_is_under_way_and_nothing_opens_one(
     producer: RestingProducer, clients: list[FakeClient], figures: Figures
 ) -> None:
     assert producer.release()
-    assert clients[0].calls == ["close"]
+    assert clients[0].calls == ["poll", "close", "free"]
     assert (len(producer), producer.poll(), producer.flush(1.0), producer.close(1.0)) == (0, 0, 0, 0)
     producer.send_now()
     assert producer.release()
-    assert (len(clients), clients[0].calls, figures.closed) == (1, ["close"], 1)
+    assert (len(clients), clients[0].calls, figures.closed) == (1, ["poll", "close", "free"], 1)
 
 
 @pytest.mark.parametrize("patient", [False, True])
@@ -111,7 +114,13 @@ def test_a_client_with_records_under_way_is_kept(producer: RestingProducer, clie
     assert len(producer) == 1
     producer.flush(1.0)
     assert producer.release()
-    assert (clients[0].calls, figures.closed) == (["close"], 1)
+    assert (clients[0].calls[-2:], figures.closed) == (["close", "free"], 1)
+
+
+def test_figures_that_wait_to_be_taken_do_not_keep_a_client(producer: RestingProducer, clients: list[FakeClient]) -> None:
+    clients[0].under_way, clients[0].is_statistics = 1, True
+    assert producer.release()
+    assert len(producer) == 0
 
 
 def test_a_client_that_has_to_say_that_a_broker_answers_again_is_kept(

@@ -177,13 +177,26 @@ def test_the_client_is_closed_once_in_each_long_rest(clock: Clock, patience: flo
         assert producer.released == [True] * rests
 
 
-def test_what_is_under_way_begins_the_time_to_the_close_again(clock: Clock) -> None:
+def test_what_is_under_way_keeps_the_client(clock: Clock) -> None:
     producer = Hurries()
     policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
-    for settled in (True, False, True, False, True):
-        clock.now += RELEASE_AFTER_SECONDS + 0.1
-        policy.on_idle(is_settled=settled)
+    for _ in range(3):
+        clock.now += RELEASE_AFTER_SECONDS
+        policy.on_idle(is_settled=False)
     assert producer.released == []
+    policy.on_idle(is_settled=True)
+    assert producer.released == [True]
+
+
+def test_positions_without_records_do_not_keep_the_client(clock: Clock) -> None:
+    producer = Hurries()
+    policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
+    policy.sent(rows(1))
+    for _ in range(3):
+        clock.now += RELEASE_AFTER_SECONDS / 2
+        policy.sent(rows(0))
+        policy.on_idle(is_settled=True)
+    assert producer.released == [True]
 
 
 def test_a_client_that_is_still_needed_is_closed_at_a_later_look(clock: Clock) -> None:
