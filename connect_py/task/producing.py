@@ -99,8 +99,8 @@ class FlushPolicy:
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
         """Send now or later, after a poll's records were handed to the producer."""
         rows = batch.rows if isinstance(batch, EncodedBatch) else batch
-        self._end_rest()
-        if rows:
+        if rows:  # a position alone, which a server's housekeeping moves, ends no rest
+            self._end_rest()
             self._release_at = self._clock() + RELEASE_AFTER_SECONDS
         if not rows or not self._producer.holds_back:
             return
@@ -128,7 +128,7 @@ class FlushPolicy:
         if self._is_waiting:
             self._send()
         if not is_settled:
-            self._end_rest()
+            self._task.patience = self._patience
         elif self._rests_from is None:
             self._rests_from = self._clock() + REST_AFTER_SECONDS
         elif self._patience is not None and self._clock() >= self._rests_from:

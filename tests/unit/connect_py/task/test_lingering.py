@@ -137,18 +137,31 @@ def test_a_source_to_which_nothing_happens_rests_until_something_does(clock: Clo
     clock.now += 0.2
     policy.on_idle(is_settled=True)
     assert task.patience == 2.0
-    policy.sent(rows(0))
+    policy.sent(rows(1))
+    policy.on_idle(is_settled=True)
     assert task.patience == 0.3
 
 
-def test_what_is_under_way_ends_a_rest(clock: Clock) -> None:
+def test_what_is_under_way_interrupts_a_rest(clock: Clock) -> None:
     task = Task(0.3, rest_patience=2.0)
     policy = FlushPolicy(task, Hurries(), clock)
-    for settled in (True, True, False, True):
+    patience: list[float | None] = []
+    for settled in (True, True, False, False, True):
         clock.now += REST_AFTER_SECONDS
         policy.on_idle(is_settled=settled)
-        assert task.patience == 0.3 or settled
-    assert task.patience == 0.3
+        patience.append(task.patience)
+    assert patience == [0.3, 2.0, 0.3, 0.3, 2.0]
+
+
+def test_a_position_without_records_does_not_end_a_rest(clock: Clock) -> None:
+    task = Task(0.3, rest_patience=2.0)
+    policy = FlushPolicy(task, Hurries(), clock)
+    policy.on_idle(is_settled=True)
+    clock.now += REST_AFTER_SECONDS
+    policy.on_idle(is_settled=True)
+    policy.sent(rows(0))
+    policy.on_idle(is_settled=True)
+    assert task.patience == 2.0
 
 
 @pytest.mark.parametrize("patience", [None, 0.3])
