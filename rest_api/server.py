@@ -105,7 +105,7 @@ _MAX_HEAD_BYTES = 64 * 1024
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, which looks ten times a second whether it is to end: a seventh of the CPU of a worker at rest. This one is notified.
+    """uvicorn's server, which looks ten times a second whether it is to end: 0.3 % of a core. This one is notified.
 
     Its loop's thread owns it; `end` is for any thread.
     """
