@@ -60,7 +60,7 @@ def sources(
         cursor.execute(f"CREATE DATABASE {tag}")
         cursor.execute(f"CREATE TABLE {tag}.one (id int PRIMARY KEY)")
     return {
-        f"{tag}_file": {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines"), "topic": tag, "tasks.max": "1"},
+        f"{tag}_file": {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines"), "topic": f"{tag}_lines", "tasks.max": "1"},
         f"{tag}_postgres": postgres_source(postgres, database, tag, plugin_name="pgoutput"),
         f"{tag}_mysql": mysql_source(mysql, kafka.bootstrap, tag),
     }
@@ -112,23 +112,21 @@ def test_sources_at_rest_have_no_kafka_client_until_there_is_a_record(
         worker.create(name, config)
     pids = worker.children()
     kinds = {pid: next(kind for kind in _THREADS if f"_{kind}-0" in " ".join(command_of(pid))) for pid in pids}
-    topics = {tag: 1, f"pg_{tag}.public.one": 0, f"{tag}.{tag}.one": 0}
+    topics = f"{tag}_lines", f"pg_{tag}.public.one", f"{tag}.{tag}.one"
 
-    def count_rows() -> None:
-        wait_until(lambda: {topic: kafka.count(topic) for topic in topics} == topics, 30, "the records")
+    def await_records(*counts: int) -> None:
+        wait_until(lambda: tuple(map(kafka.count, topics)) == counts, 30, f"records: {counts}")
 
-    count_rows()
-    for number in 1, 2:
-        closed = 2 * RELEASE_AFTER_SECONDS
-        wait_until(lambda: all(threads(pid) <= _THREADS[kind] for pid, kind in kinds.items()), closed, "the clients to be closed")
-        with (tmp_path / "lines").open("a") as lines:
-            lines.write(f"line {number}\n")
-        with postgres.connect(database) as connection:
-            connection.execute(f"INSERT INTO one VALUES ({number})")
-        with mysql.connect() as session, session.cursor() as cursor:
-            cursor.execute(f"INSERT INTO {tag}.one VALUES ({number})")
-            session.commit()
-        topics = {topic: count + 1 for topic, count in topics.items()}
-        count_rows()
+    await_records(1, 0, 0)
+    closed = 2 * RELEASE_AFTER_SECONDS
+    wait_until(lambda: all(threads(pid) <= _THREADS[kind] for pid, kind in kinds.items()), closed, "the clients to be closed")
+    with (tmp_path / "lines").open("a") as lines:
+        lines.write("two\n")
+    with postgres.connect(database) as connection:
+        connection.execute("INSERT INTO one VALUES (1)")
+    with mysql.connect() as session, session.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {tag}.one VALUES (1)")
+        session.commit()
+    await_records(2, 1, 1)
     assert worker.children() == pids
     assert all(worker.status(name)["tasks"][0]["state"] == "RUNNING" for name in sources)
