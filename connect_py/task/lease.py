@@ -2,10 +2,10 @@
 
 A task is a process of its own. It would run on when its worker hangs, and a worker that is frozen with all its tasks (SIGSTOP, a paused
 container, a machine asleep) would send what it has in hand when it wakes, after newer changes that another worker has sent meanwhile. So a
-worker of a group sends its source tasks a line every two or three seconds: until when they may run. The kernel keeps that time, by a timer
-that kills the task's process, frozen or not; nothing of it can be sent after that, nor any offset be stored. The times are of a clock that
-all processes of a machine share and that counts a machine's sleep. The group gives a silent worker's work away when the lease is over, and
-not before (`connect_py.group.membership`).
+worker of a group sends its source tasks a line every second or two: until when they may run. The kernel keeps that time, by a timer that
+kills the task's process, frozen or not; nothing of it can be sent after that, nor any offset be stored. The times are of a clock that all
+processes of a machine share and that counts a machine's sleep. The group gives a silent worker's work away when the lease is over, and not
+before (`connect_py.group.membership`).
 
 It costs nothing where rows go by: the timer is the kernel's, the line a message of forty bytes.
 """
@@ -14,22 +14,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connect_py.clock import SYSTEM_THREADS, Threads
 
-#: How often the worker looks whether to send lines, in the time of one lease: some may be late.
-_LOOKS_PER_LEASE = 5
-
-#: A process that has more than this part of a lease left is sent nothing: each line wakes it up, and it has two fifths of a lease left when
-#: the next one is sent, which is what the time between two heartbeats leaves it at the usual timings.
-_ENOUGH = 0.6
+#: Lines sent in the time of one lease: some may be late.
+_LINES_PER_LEASE = 5
 
 #: Linux's number, for `timer_create`; other systems have other clocks and no such timer.
 _CLOCK_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -49,14 +43,6 @@ class Leased(Protocol):
     def send(self, message: Mapping[str, Any]) -> None: ...
 
 
-@dataclass(slots=True)
-class _Lease:
-    """What a process was sent last; nothing yet at first."""
-
-    process: Leased
-    until: float = -math.inf
-
-
 class Leases:
     """The worker's side. A thread of its own, since the others may wait for Kafka.
 
@@ -71,11 +57,10 @@ class Leases:
         self, seconds: float, until: Callable[[], float], *, threads: Threads = SYSTEM_THREADS, clock: Callable[[], float] = now
     ) -> None:
         self._threads, self._clock = threads, clock
-        self._every = seconds / _LOOKS_PER_LEASE
-        self._enough = seconds * _ENOUGH
+        self._every = seconds / _LINES_PER_LEASE
         self._until = until
         self._lock = threading.Lock()
-        self._processes: list[_Lease] = []
+        self._processes: list[Leased] = []
         self._ended = threading.Event()
 
     def start(self) -> None:
@@ -93,10 +78,9 @@ class Leases:
 
     def add(self, process: Leased) -> None:
         """Keep a process running from now on."""
-        lease = _Lease(process)
         with self._lock:
-            self._processes.append(lease)
-        self._extend([lease])
+            self._processes.append(process)
+        self._extend([process])
 
     def abandon(self) -> None:
         """Send nothing more to what runs now, also when this worker's work is its own again: that will be other work."""
@@ -106,17 +90,14 @@ class Leases:
     def _run(self) -> None:
         while not self._threads.wait(self._ended, self._every):
             with self._lock:
-                self._processes = living = [lease for lease in self._processes if lease.process.is_alive]
+                self._processes = living = [process for process in self._processes if process.is_alive]
             self._extend(living)
 
-    def _extend(self, leases: list[_Lease]) -> None:
-        """Send what is news: longer leases where little is left, and shorter ones always."""
+    def _extend(self, processes: list[Leased]) -> None:
         if self.is_sure:
-            until, little = self._until(), self._clock() + self._enough
-            for lease in leases:
-                if until < lease.until or lease.until < min(until, little):
-                    lease.until = until
-                    lease.process.send({"type": "lease", "until": until})
+            until = self._until()
+            for process in processes:
+                process.send({"type": "lease", "until": until})
 
 
 class LeaseTimer:
