@@ -14,6 +14,7 @@ another way: both are a 400 here, as Jetty's compliance RFC7230 has it for foldi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import socket
@@ -103,6 +104,32 @@ STOP_SECONDS = 60.0
 _MAX_HEAD_BYTES = 64 * 1024
 
 
+class _Uvicorn(uvicorn.Server):
+    """uvicorn's server, which looks ten times a second whether it is to end: 0.3 % of a core. This one is notified.
+
+    Its loop's thread owns it; `end` is for any thread.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ended = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        """Keep the time of the answers' `Date` header until `end`."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), 1.0)
+
+    def end(self) -> None:
+        """Have the server end."""
+        self.should_exit = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._ended.set)
+
+
 class Server:
     """Serves an application on listeners, and another one on admin listeners.
 
@@ -121,7 +148,7 @@ class Server:
         self._listeners = list(listeners)
         self._admin_listeners = list(admin_listeners)
         self._bound: list[tuple[socket.socket, ssl.SSLContext | None, bool]] = []
-        self._servers: list[uvicorn.Server] = []
+        self._servers: list[_Uvicorn] = []
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._is_stopping = False
@@ -180,7 +207,7 @@ class Server:
         for (tls, admin), sockets in groups.items():
             chosen = admin_app if admin else app
             if chosen is not None:
-                served.append((uvicorn.Server(_config(chosen, tls, self._head_seconds)), sockets))
+                served.append((_Uvicorn(_config(chosen, tls, self._head_seconds)), sockets))
         self._servers = [server for server, _ in served]
         self._thread = threading.Thread(target=self._run, args=(served, on_end), name="rest-server", daemon=True)
         self._thread.start()
@@ -194,12 +221,12 @@ class Server:
         self._is_stopping = True
         for server in self._servers:
             server.config.timeout_graceful_shutdown = int(timeout)
-            server.should_exit = True
+            server.end()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout + 5)
         self._close()
 
-    def _run(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]], on_end: Callable[[], None]) -> None:
+    def _run(self, served: Sequence[tuple[_Uvicorn, list[socket.socket]]], on_end: Callable[[], None]) -> None:
         try:
             asyncio.run(self._serve(served))
         except Exception:
@@ -210,7 +237,7 @@ class Server:
             if was_ready and not self._is_stopping:
                 on_end()
 
-    async def _serve(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]]) -> None:
+    async def _serve(self, served: Sequence[tuple[_Uvicorn, list[socket.socket]]]) -> None:
         anyio.to_thread.current_default_thread_limiter().total_tokens = WAITING_REQUESTS
         watcher = asyncio.create_task(self._announce())
         try:

@@ -21,6 +21,7 @@ _PRELOADED = (
     "offsets.offset_store",
     "connect_py.kafka.admin",
     "connect_py.kafka.consumer",
+    "connect_py.kafka.resting_producer",
     "connect_py.config.client_overrides",
     "connect_py.converters.json_converter",
     "connect_py.task.chain",

@@ -66,6 +66,11 @@ class Repeats:
             self._seen[kind] = (now, 0, shown + 1)
             return hidden
 
+    @property
+    def has_away(self) -> bool:
+        """Whether a broker cannot be reached."""
+        return bool(self._away)
+
     def is_away(self, broker: str) -> None:
         """A line said that a broker (host:port) cannot be reached."""
         with self._lock:
@@ -127,6 +132,11 @@ class BrokerWatch:
 
     def __init__(self, repeats: Repeats = _PROCESS) -> None:
         self._repeats = repeats
+
+    @property
+    def awaits_broker(self) -> bool:
+        """Whether a line said that a broker cannot be reached, and none that it answers again."""
+        return self._repeats.has_away
 
     def take(self, report: str | Mapping[str, Any]) -> None:
         """Take a report of librdkafka's statistics."""

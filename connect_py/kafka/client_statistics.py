@@ -7,8 +7,10 @@ A client reports every `INTERVAL_MS`, on the thread that polls it; rates are ove
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -24,6 +26,9 @@ _BROKER_COUNTERS = {"tx": "request", "rx": "response", "txbytes": "outgoing-byte
 
 _Values = dict[str, MetricValue]
 
+#: What a closed client's figures keep; the others are 0.
+_KEPT = re.compile(r".*-total|buffer-.*|start-time-ms")
+
 
 def statistics_config(take: Callable[[str], None] | None) -> dict[str, object]:
     """Return settings of a client whose statistics are wanted; none without a reader."""
@@ -31,10 +36,11 @@ def statistics_config(take: Callable[[str], None] | None) -> dict[str, object]:
 
 
 class ClientStatistics:
-    """The last figures of one client. Owned by the thread that polls the client."""
+    """The last figures of one client, or of several one after the other, whose totals are added up. Owned by the thread that polls them."""
 
     def __init__(self) -> None:
         self._groups: list[MetricGroup] = []
+        self._closed: dict[tuple[object, ...], MetricGroup] = {}
         self._watch = BrokerWatch()
         self._before: Mapping[str, Any] = {}
         self._began_ms = int(time.time() * 1000)
@@ -42,6 +48,16 @@ class ClientStatistics:
     def groups(self) -> list[MetricGroup]:
         """As of the last report; none before the first."""
         return self._groups
+
+    @property
+    def awaits_broker(self) -> bool:
+        """Whether the log says that a broker cannot be reached, which the reports of a client will say the end of."""
+        return self._watch.awaits_broker
+
+    def client_closed(self) -> None:
+        """Take the end of the client: totals stay, and those of the next one are added to them."""
+        self._closed = {_key(group): _at_rest(group) for group in self._groups}
+        self._groups, self._before = list(self._closed.values()), {}
 
     def take(self, report: str) -> None:
         """Take a report of librdkafka."""
@@ -58,7 +74,12 @@ class ClientStatistics:
         ]
         groups += _producer_topics(now, tags) if kind == "producer" else self._consumer(now, elapsed, tags)
         groups.append(MetricGroup(domain, "app-info", tags, {"start-time-ms": self._began_ms}))
-        self._groups, self._before = groups, now
+        self._groups, self._before = self._with_closed(groups) if self._closed else groups, now
+
+    def _with_closed(self, groups: list[MetricGroup]) -> list[MetricGroup]:
+        """Return groups with the totals of closed clients, and what only these had."""
+        left = dict(self._closed)
+        return [_added(group, left.pop(_key(group), None)) for group in groups] + list(left.values())
 
     def _rate(self, now: Mapping[str, Any], name: str, elapsed: float) -> float:
         return (now[name] - self._before[name]) / elapsed if elapsed > 0 else 0.0
@@ -119,6 +140,30 @@ class ClientStatistics:
             }
             groups.append(MetricGroup(domain, "consumer-coordinator-metrics", tags, member))
         return groups
+
+
+def _key(group: MetricGroup) -> tuple[object, ...]:
+    return group.domain, group.type, *group.tags.items()
+
+
+def _at_rest(group: MetricGroup) -> MetricGroup:
+    """Return the figures of a client that is closed, and its connections with it."""
+    values: _Values = {name: value if _KEPT.fullmatch(name) else 0 for name, value in group.values.items()}
+    if "connection-close-total" in values:
+        values["connection-close-total"] = _number(values["connection-close-total"]) + _number(group.values["connection-count"])
+    return replace(group, values=values)
+
+
+def _added(group: MetricGroup, closed: MetricGroup | None) -> MetricGroup:
+    """Return figures whose totals are those of the closed clients too."""
+    if closed is None:
+        return group
+    totals = {name: _number(value) + _number(closed.values.get(name, 0)) for name, value in group.values.items() if name.endswith("-total")}
+    return replace(group, values={**group.values, **totals})
+
+
+def _number(value: MetricValue) -> float:
+    return value if isinstance(value, int | float) else 0
 
 
 def _partitions(now: Mapping[str, Any]) -> Iterable[tuple[str, str, Mapping[str, Any]]]:

@@ -122,6 +122,10 @@ class Producer:
         """Return records handed over whose callback has not run yet."""
         return len(self._client)
 
+    def connect(self, topic: str) -> None:
+        """Connect, which is `connect_now`, where the first record of a topic follows at once."""
+        connect_now(self._client, topic)
+
     def produce(
         self,
         topic: str,

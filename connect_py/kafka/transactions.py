@@ -86,6 +86,10 @@ class TransactionalProducer(Producer):
                 if not goes_on():
                     raise RetriableError(f"Transactional id {self.transactional_id} was not initialised: {problem.str()}") from error
 
+    def release(self) -> bool:
+        """Keep the client while the source rests: another one would have to initialise the id again, which fences. Returns True."""
+        return True
+
     def produce(
         self,
         topic: str,

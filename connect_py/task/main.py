@@ -302,6 +302,7 @@ def _run_source(
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import connector_admin_properties, source_producer_properties
     from connect_py.kafka.producer import Producer, delivery_error
+    from connect_py.kafka.resting_producer import RestingProducer
     from connect_py.task.chain import Chain
     from connect_py.task.control import SourceContext
     from connect_py.task.failed_records import SendErrorHandler, SourceErrorReporter, Tolerance
@@ -315,19 +316,21 @@ def _run_source(
     tolerance = Tolerance(config, control.wait, errors, metrics.errors)
     chain = Chain(plugins, worker, config, tolerance, errors)
     _make_dead_letter_topic(start)
-    statistics, only_errors = _clients(metrics).take, not commits_records(task)
+    statistics, only_errors = _clients(metrics), not commits_records(task)
     submitted = SubmittedRecords()
     writer: OffsetWriter | None = None
-    producer: Producer
+    producer: TransactionalProducer | RestingProducer
     committer: OffsetCommits
     stored, transactions = start["offsets"], None
     kept: OffsetTopic | None = None
     if start.get("exactly_once"):
         kept = offset_topic(worker, name, number, config)
-        producer, stored = _admit(start, control, channel, statistics, only_errors=only_errors)
-        committer, transactions = _transactions(start, task, submitted, producer, kept, metrics)
+        transactional, stored = _admit(start, control, channel, statistics.take, only_errors=only_errors)
+        producer = transactional
+        committer, transactions = _transactions(start, task, submitted, transactional, kept, metrics)
     else:
-        producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=statistics, only_errors=only_errors)
+        properties = source_producer_properties(worker, name, number, config)
+        producer = RestingProducer(lambda: Producer(properties, on_statistics=statistics.take, only_errors=only_errors), statistics)
         writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number, config)
         committer = OffsetCommitter(task, submitted, writer, start["flush_interval"], metrics)
     metrics.active = producer.__len__

@@ -9,11 +9,13 @@ snapshot, 3.3 kB rows: 9.4 us of CPU a row where 10 ms of linger took 11.5.)
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from connect_py.api import EncodedBatch, SourceRecord, SourceTask
+from connect_py.task.offsets import RELEASE_SECONDS
 
 
 class Produced(NamedTuple):
@@ -61,6 +63,10 @@ MASS_BYTES = 500_000
 #: A source to which nothing has happened for so long rests: its polls wait as long as it can.
 REST_AFTER_SECONDS = 5.0
 
+#: So long after the last record the producer may close its client, as the writer of offsets does: so seldom that heartbeats of a minute do
+#: not open one each.
+RELEASE_AFTER_SECONDS = RELEASE_SECONDS
+
 
 class HoldingProducer(Protocol):
     """What the policy asks of a producer (`connect_py.kafka.producer.Producer`)."""
@@ -68,6 +74,7 @@ class HoldingProducer(Protocol):
     @property
     def holds_back(self) -> bool: ...
     def send_now(self) -> None: ...
+    def release(self) -> bool: ...
 
 
 class FlushPolicy:
@@ -75,7 +82,7 @@ class FlushPolicy:
 
     Args:
         task: its `patience` is set before each poll.
-        producer: of which nothing is asked where the user has chosen a linger.
+        producer: of which nothing is asked where the user has chosen a linger, but to release its client at rest.
         clock: monotonic seconds.
     """
 
@@ -86,12 +93,15 @@ class FlushPolicy:
         self._patience = task.patience
         self._is_waiting = False
         self._rests_from: float | None = None
+        self._release_at = self._clock() + RELEASE_AFTER_SECONDS
         self._begin(float("-inf"))
 
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
         """Send now or later, after a poll's records were handed to the producer."""
         rows = batch.rows if isinstance(batch, EncodedBatch) else batch
-        self._end_rest()
+        if rows:  # a position alone, which a server's housekeeping moves, ends no rest
+            self._end_rest()
+            self._release_at = self._clock() + RELEASE_AFTER_SECONDS
         if not rows or not self._producer.holds_back:
             return
         self._is_waiting = True
@@ -118,11 +128,13 @@ class FlushPolicy:
         if self._is_waiting:
             self._send()
         if not is_settled:
-            self._end_rest()
+            self._task.patience = self._patience
         elif self._rests_from is None:
             self._rests_from = self._clock() + REST_AFTER_SECONDS
         elif self._patience is not None and self._clock() >= self._rests_from:
             self._task.patience = max(self._patience, self._task.rest_patience)
+        if is_settled and self._clock() >= self._release_at and self._producer.release():
+            self._release_at = math.inf
 
     def _end_rest(self) -> None:
         if self._rests_from is not None:

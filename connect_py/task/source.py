@@ -153,7 +153,7 @@ class SourceTaskLoop:
         self._serve()
         batch = self._poll()
         if batch is None:
-            self._flush_policy.on_idle(is_settled=self._submitted.is_idle() and self._offsets.is_settled)
+            self._on_idle()
             self._offsets.after_batch(0)
             return
         if isinstance(batch, EncodedBatch):
@@ -168,6 +168,9 @@ class SourceTaskLoop:
         self._offsets.after_batch(len(batch.rows if isinstance(batch, EncodedBatch) else batch))
         if self._unreported:
             self._await_new_topics()
+
+    def _on_idle(self) -> None:
+        self._flush_policy.on_idle(is_settled=self._submitted.is_idle() and self._offsets.is_settled)
 
     def _poll(self) -> Sequence[SourceRecord] | EncodedBatch | None:
         began = self._clock()
@@ -379,6 +382,7 @@ class SourceTaskLoop:
         self._report({"type": "state", "state": "PAUSED"})
         while self._control.is_paused and not self._control.is_stopping:
             self._serve()
+            self._on_idle()
             self._task.keep_alive()
             self._control.wait_while_paused(_KEEP_ALIVE_SECONDS)
         if not self._control.is_stopping:

@@ -80,9 +80,11 @@ _BUFFER = 1024
 
 #: How long poll waits at the end of the file, and for a file that is missing.
 _IDLE_SECONDS = 0.2
-#: The same where nothing was appended for a while: as long as FileStreamSourceTask waits.
-_REST_SECONDS = 1.0
 _MISSING_SECONDS = 1.0
+#: The same where nothing was appended for a while, and how often the file's size is looked at meanwhile: as often as FileStreamSourceTask
+#: reads. A look costs half of what a turn of the task's loop does.
+_REST_SECONDS = 5.0
+_LOOK_SECONDS = 1.0
 
 
 class FileStreamSourceTask(SourceTask):
@@ -118,13 +120,32 @@ class FileStreamSourceTask(SourceTask):
         while len(records) < self._batch and not self._is_stopped and self._read_on():
             records += self._lines(self._batch - len(records))
         if not records:
-            self._wait(self.patience)
+            self._await_more()
             return None
         return records
 
-    def _wait(self, seconds: float) -> None:
-        if not self._is_stopped and self._woken.wait(seconds):
-            self._woken.clear()
+    def _await_more(self) -> None:
+        """Wait for the file to grow, for `interrupt`, or as long as `patience` says."""
+        left = self.patience
+        while not self._wait(min(left, _LOOK_SECONDS)):
+            left -= _LOOK_SECONDS
+            if left <= 0 or self._has_more():
+                return
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait for `interrupt` or `stop`; returns whether one came."""
+        if self._is_stopped or not self._woken.wait(seconds):
+            return self._is_stopped
+        self._woken.clear()
+        return True
+
+    def _has_more(self) -> bool:
+        """Whether there may be something to read: of a pipe, and of a file that has no size, only a read knows."""
+        assert self._file is not None
+        if not self._path:
+            return True
+        size = os.fstat(self._file.fileno()).st_size
+        return size == 0 or size > self._file.raw.tell()
 
     def stop(self) -> None:
         """Make a waiting poll return."""

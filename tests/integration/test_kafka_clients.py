@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import socket
 import time
@@ -14,10 +15,13 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.admin import GroupNotEmptyError, KafkaAdmin
 from connect_py.kafka.client import internal_properties, sink_consumer_properties, source_producer_properties
+from connect_py.kafka.client_statistics import ClientStatistics
 from connect_py.kafka.consumer import GroupCommitter
 from connect_py.kafka.producer import Producer, RefusedRecordError, delivery_error
+from connect_py.kafka.resting_producer import RestingProducer
 from connect_py.log.traces import trace_of
 from tests.fix_kafka import Kafka
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
 
@@ -30,6 +34,11 @@ def properties(kafka: Kafka, tag: str) -> dict[str, str]:
 @pytest.fixture
 def admin(properties: dict[str, str]) -> KafkaAdmin:
     return KafkaAdmin(internal_properties(properties, "shared-admin"))
+
+
+def thread_count() -> int:
+    """How many threads this process has, those of librdkafka too."""
+    return len(os.listdir("/proc/self/task"))
 
 
 @pytest.fixture
@@ -65,6 +74,35 @@ def test_a_linger_of_the_users_is_kept(properties: dict[str, str]) -> None:
     assert Producer(source_producer_properties(properties, "c", 0)).holds_back
     assert not Producer(source_producer_properties(properties, "c", 0, {"producer.override.linger.ms": "5"})).holds_back
     assert not Producer(source_producer_properties({**properties, "producer.linger.ms": "5"}, "c", 0)).holds_back
+
+
+def test_a_producer_whose_client_is_closed_at_rest_sends_on_with_another(kafka: Kafka, properties: dict[str, str], tag: str) -> None:
+    figures = ClientStatistics()
+    settings = source_producer_properties(properties, "c", 0)
+    before = thread_count()
+    producer = RestingProducer(lambda: Producer(settings, on_statistics=figures.take, only_errors=True), figures)
+    assert thread_count() > before
+    for number in range(3):
+        producer.produce(f"{tag}-rest", b"%d" % number)
+        assert not producer.release()
+        assert producer.flush(30) == 0
+        assert producer.release()
+        eventually(lambda: thread_count() <= before, "end of the client's threads", 10)
+        assert len(producer) == producer.poll() == 0
+    producer.send(f"{tag}-rest", b"3", None, -1, None, None, 0, None)
+    assert producer.close(30) == 0
+    assert [message.value() for message in kafka.read(f"{tag}-rest")] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_client_that_is_opened_while_no_broker_answers_keeps_the_record(nowhere: str) -> None:
+    figures, settings = ClientStatistics(), source_producer_properties({"bootstrap.servers": nowhere}, "c", 0)
+    producer = RestingProducer(lambda: Producer(settings, on_statistics=figures.take, only_errors=True), figures)
+    assert producer.release()
+    began = time.monotonic()
+    producer.produce("t", b"1")
+    assert time.monotonic() - began < 5
+    assert len(producer) and not producer.release()
+    assert producer.close(0.0)
 
 
 def test_records_arrive_with_headers_time_and_in_order_in_a_topic_that_the_broker_creates(

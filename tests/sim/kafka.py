@@ -146,6 +146,11 @@ class SimProducer:
             for flight in flights:
                 flight.leaves = 0.0
 
+    def release(self) -> bool:
+        """Close the client at rest."""
+        assert not self, "the client was closed while records were under way"
+        return True
+
     def _call_back(self) -> int:
         count = 0
         while self._refusals:

@@ -6,7 +6,9 @@ import logging
 import re
 import socket
 import threading
+import time
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from rest_api import RestConfig, Server, create_app, serve
 from rest_api.listeners import parse_listeners
 from rest_api.models import ENDING
 from rest_api.waiting import Gate
+from tests.waiting import let_time_pass
 
 CONFIG = {"connector.class": CLASS, "topic": "lines", "tasks.max": "2"}
 JSON = {"Content-Type": "application/json"}
@@ -571,6 +574,24 @@ def test_several_listeners_are_served_and_freed(herder):
     server.stop(5)
     with socket.create_server(("127.0.0.1", ports[0])):
         pass
+
+
+def test_a_server_without_requests_wakes_up_once_a_second_and_ends_at_once(herder):
+    others = set(threading.enumerate())
+    server = serve(create_app(herder, RestConfig()), ["http://127.0.0.1:0"])
+    (thread,) = (thread for thread in threading.enumerate() if thread.name == "rest-server" and thread not in others)
+
+    def waits() -> int:
+        lines = Path(f"/proc/self/task/{thread.native_id}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+    before = waits()
+    let_time_pass(2, "what is measured is a rate")
+    woken = waits() - before
+    began = time.monotonic()
+    server.stop(5)
+    assert woken <= 6, "twenty of uvicorn's"
+    assert time.monotonic() - began < 0.6, "a second between two looks is not waited for"
 
 
 @pytest.mark.parametrize("listener", ["8083", "http://host", "http://h:99999", "ftp://:1", "https://:8443"])

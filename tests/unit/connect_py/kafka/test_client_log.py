@@ -100,11 +100,14 @@ def test_a_broker_that_answers_again_is_said_once_and_its_next_outage_is_news(ca
         return json.dumps({"client_id": "c1", "brokers": {"127.0.0.1:9092/1": broker}})
 
     watch.take(report("UP"))
+    assert not watch.awaits_broker
     log.log(logging.ERROR, TEMPLATE, *refused)
     now += 7
     watch.take(report("TRY_CONNECT"))
+    assert watch.awaits_broker
     now += 5
     watch.take(report("UP"))
+    assert not watch.awaits_broker
     watch.take(report("UP"))
     log.log(logging.ERROR, TEMPLATE, *refused)
     said = [text for _, text in lines(caplog)]

@@ -468,6 +468,31 @@ def test_librdkafkas_statistics_have_the_names_of_javas_clients(kind: str) -> No
         assert series['kafka_consumer_consumer_coordinator_metrics_assigned_partitions{client_id="c"}'] == 1
 
 
+def test_totals_of_a_client_that_was_closed_at_rest_stay_and_grow_with_the_next_one() -> None:
+    client, prefix = ClientStatistics(), "kafka_producer_producer"
+    for seconds in (1, 10):
+        client.take(json.dumps(statistics("producer", seconds)))
+    client.client_closed()
+    series = shown(client.groups())
+    assert series[f'{prefix}_metrics_outgoing_byte_total{{client_id="c"}}'] == 5000
+    assert series[f'{prefix}_node_metrics_request_total{{client_id="c",node_id="node-1"}}'] == 50
+    assert series[f'{prefix}_metrics_connection_close_total{{client_id="c"}}'] == 1
+    for name in "outgoing_byte_rate", "connection_count", "request_latency_avg", "requests_in_flight":
+        assert series[f'{prefix}_metrics_{name}{{client_id="c"}}'] == 0
+    assert series[f'{prefix}_metrics_buffer_available_bytes{{client_id="c"}}'] == 900
+    fresh = statistics("producer", 2)
+    fresh["topics"] = {"u": fresh["topics"]["t"]}
+    client.take(json.dumps(fresh))
+    series = shown(client.groups())
+    assert series[f'{prefix}_metrics_outgoing_byte_total{{client_id="c"}}'] == 6000
+    assert series[f'{prefix}_metrics_outgoing_byte_rate{{client_id="c"}}'] == 0, "the other client's counters say nothing of it"
+    assert series[f'{prefix}_metrics_connection_count{{client_id="c"}}'] == 1
+    assert series[f'{prefix}_topic_metrics_record_send_total{{client_id="c",topic="t"}}'] == 10
+    assert series[f'{prefix}_topic_metrics_record_send_total{{client_id="c",topic="u"}}'] == 2
+    client.client_closed()
+    assert shown(client.groups())[f'{prefix}_metrics_connection_close_total{{client_id="c"}}'] == 2
+
+
 # -- the lakehouse sink ------------------------------------------------------------------------------------------------------------------
 
 

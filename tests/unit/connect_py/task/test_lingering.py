@@ -5,7 +5,7 @@ import pytest
 
 from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, REST_AFTER_SECONDS, FlushPolicy
+from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, RELEASE_AFTER_SECONDS, REST_AFTER_SECONDS, FlushPolicy
 
 ROUTE = Route("t", None, STRING)
 
@@ -24,8 +24,16 @@ class Hurries:
     holds_back = True
     times = 0
 
+    def __init__(self) -> None:
+        self.released: list[bool] = []
+        self.is_needed = False
+
     def send_now(self) -> None:
         self.times += 1
+
+    def release(self) -> bool:
+        self.released.append(not self.is_needed)
+        return not self.is_needed
 
 
 class Clock:
@@ -129,18 +137,31 @@ def test_a_source_to_which_nothing_happens_rests_until_something_does(clock: Clo
     clock.now += 0.2
     policy.on_idle(is_settled=True)
     assert task.patience == 2.0
-    policy.sent(rows(0))
+    policy.sent(rows(1))
+    policy.on_idle(is_settled=True)
     assert task.patience == 0.3
 
 
-def test_what_is_under_way_ends_a_rest(clock: Clock) -> None:
+def test_what_is_under_way_interrupts_a_rest(clock: Clock) -> None:
     task = Task(0.3, rest_patience=2.0)
     policy = FlushPolicy(task, Hurries(), clock)
-    for settled in (True, True, False, True):
+    patience: list[float | None] = []
+    for settled in (True, True, False, False, True):
         clock.now += REST_AFTER_SECONDS
         policy.on_idle(is_settled=settled)
-        assert task.patience == 0.3 or settled
-    assert task.patience == 0.3
+        patience.append(task.patience)
+    assert patience == [0.3, 2.0, 0.3, 0.3, 2.0]
+
+
+def test_a_position_without_records_does_not_end_a_rest(clock: Clock) -> None:
+    task = Task(0.3, rest_patience=2.0)
+    policy = FlushPolicy(task, Hurries(), clock)
+    policy.on_idle(is_settled=True)
+    clock.now += REST_AFTER_SECONDS
+    policy.on_idle(is_settled=True)
+    policy.sent(rows(0))
+    policy.on_idle(is_settled=True)
+    assert task.patience == 2.0
 
 
 @pytest.mark.parametrize("patience", [None, 0.3])
@@ -151,3 +172,54 @@ def test_a_task_that_cannot_rest_does_not(clock: Clock, patience: float | None) 
         clock.now += REST_AFTER_SECONDS
         policy.on_idle(is_settled=True)
     assert task.patience == patience
+
+
+@pytest.mark.parametrize("patience", [None, 0.3])
+def test_the_client_is_closed_once_in_each_long_rest(clock: Clock, patience: float | None) -> None:
+    producer = Hurries()
+    policy = FlushPolicy(Task(patience, rest_patience=2.0), producer, clock)
+    for rests in 1, 2:
+        policy.sent(rows(1))
+        for passed in 0.0, RELEASE_AFTER_SECONDS - 0.1:
+            clock.now += passed
+            policy.on_idle(is_settled=True)
+        assert len(producer.released) == rests - 1
+        for passed in 0.2, RELEASE_AFTER_SECONDS:
+            clock.now += passed
+            policy.on_idle(is_settled=True)
+        assert producer.released == [True] * rests
+
+
+def test_what_is_under_way_keeps_the_client(clock: Clock) -> None:
+    producer = Hurries()
+    policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
+    for _ in range(3):
+        clock.now += RELEASE_AFTER_SECONDS
+        policy.on_idle(is_settled=False)
+    assert producer.released == []
+    policy.on_idle(is_settled=True)
+    assert producer.released == [True]
+
+
+def test_positions_without_records_do_not_keep_the_client(clock: Clock) -> None:
+    producer = Hurries()
+    policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
+    policy.sent(rows(1))
+    for _ in range(3):
+        clock.now += RELEASE_AFTER_SECONDS / 2
+        policy.sent(rows(0))
+        policy.on_idle(is_settled=True)
+    assert producer.released == [True]
+
+
+def test_a_client_that_is_still_needed_is_closed_at_a_later_look(clock: Clock) -> None:
+    producer = Hurries()
+    producer.is_needed = True
+    policy = FlushPolicy(Task(0.3, rest_patience=2.0), producer, clock)
+    policy.on_idle(is_settled=True)
+    clock.now += RELEASE_AFTER_SECONDS + 0.1
+    policy.on_idle(is_settled=True)
+    producer.is_needed = False
+    for _ in range(2):
+        policy.on_idle(is_settled=True)
+    assert producer.released == [False, True]

@@ -16,6 +16,7 @@ from connect_py.task.chain import Chain
 from connect_py.task.control import SourceContext, TaskControl
 from connect_py.task.failed_records import SendErrorHandler, SourceErrorReporter, Tolerance
 from connect_py.task.offsets import OffsetCommitter, SubmittedRecords, commits_records
+from connect_py.task.producing import RELEASE_AFTER_SECONDS
 from connect_py.task.source import SourceTaskLoop
 from tests.waiting import eventually
 
@@ -98,6 +99,7 @@ class FakeProducer:
         self.refusal: object = None
         self.refuses: Callable[[Message], bool] = lambda message: True
         self.hurried: list[int] = []
+        self.released: list[int] = []
         self.only_errors = True
 
     def send(self, topic, value, key, partition, callback, on_delivery, timestamp, headers) -> None:
@@ -139,6 +141,10 @@ class FakeProducer:
 
     def send_now(self) -> None:
         self.hurried.append(len(self.sent))
+
+    def release(self) -> bool:
+        self.released.append(len(self.sent))
+        return not self.waiting
 
 
 class MemoryWriter:
@@ -365,6 +371,38 @@ def test_a_writer_without_work_is_let_go_once_and_again_after_the_next_write() -
     assert passes(80) == 0
     assert writer.stored == [(PARTITION, {"pos": 1})]
     assert passes(1000) == 1
+
+
+def test_the_client_of_a_source_at_rest_is_closed_once_kafka_holds_everything() -> None:
+    run = Run()
+
+    def passes(seconds: float, *, is_away: bool = False) -> None:
+        run.producer.clock.passed += seconds
+        run.producer.is_away = is_away
+
+    long = RELEASE_AFTER_SECONDS + 1
+    run.task.script = [batch(1), None, lambda: passes(long - 2), lambda: passes(2), None]
+    run.task.script += [lambda: passes(0, is_away=True), batch(2), None, lambda: passes(long, is_away=True), lambda: passes(0), None]
+    run.task.script += [lambda: passes(long), None, batch(3)]
+    run()
+    assert run.producer.released == [2, 4]
+    assert len(run.producer.sent) == 6
+    assert run.writer.stored == [(PARTITION, {"pos": 3})]
+
+
+def test_the_client_of_a_paused_source_is_closed_too() -> None:
+    run = Run()
+
+    def pause() -> None:
+        run.control.pause(True)
+        run.producer.clock.passed += RELEASE_AFTER_SECONDS + 1
+
+    run.task.script = [batch(1), None, pause, batch(2)]
+    run.task.keep_alive = lambda: run.control.pause(False)
+    run()
+    assert run.producer.released == [2]
+    assert run.states == ["RUNNING", "PAUSED", "RUNNING"]
+    assert len(run.producer.sent) == 4
 
 
 @pytest.mark.parametrize("ask", [lambda control: control.pause(True), lambda control: control.ask({"id": "1"})])
