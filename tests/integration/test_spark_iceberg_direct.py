@@ -10,7 +10,7 @@ import pytest
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink.config.layout import Layout
+from spark_sink.config.layout import Layout, parse_partitions
 from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
 from spark_sink.spark.local import evaluate
@@ -60,7 +60,9 @@ def held(spark: Any, rows: Sequence[Row]) -> Any:
 class Written:
     """A table that is written directly, and maybe one that is written by statements."""
 
-    def __init__(self, lake: Lake, spark: Any, shape: Shape, *ways: str, required: Sequence[str] = ()) -> None:
+    def __init__(
+        self, lake: Lake, spark: Any, shape: Shape, *ways: str, required: Sequence[str] = (), layout: Layout | None = None
+    ) -> None:
         self.lake, self.spark, self.shape, self.offset = lake, spark, shape, 0
         self.statements: list[str] = []
         self.names = {way: TableName(("public", way)) for way in ("direct", *ways)}
@@ -71,7 +73,7 @@ class Written:
         config = parse(lake.config("t"))
         self.tables: dict[str, Any] = {way: watched(spark, config, Writer("lake", 0, 1)) for way, watched in self.watched.items()}
         for way, name in self.names.items():
-            self.tables[way].create(name, COLUMNS, frozenset((*shape.keys, *required)), {}, Layout())
+            self.tables[way].create(name, COLUMNS, frozenset((*shape.keys, *required)), {}, layout or Layout())
 
     def merge(self, rows: Sequence[Row]) -> None:
         self._write("merge", rows)
@@ -165,6 +167,33 @@ def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: Lake, spar
     ]
     assert said[0] == said[1]
     assert len(lake.whole_rows("direct")) == len(written.rows()), "as pyiceberg reads it"
+
+
+@pytest.mark.parametrize("text", ["days(made)", "name", "bucket(id, 3), truncate(name, 2)"])
+def test_rows_of_partitions_are_replaced_as_by_the_statement(lake: Lake, spark: Any, text: str) -> None:
+    [seed] = seeds(1)
+    print(f"seed {seed}")
+    written = Written(lake, spark, shape_of("id"), "statements", layout=Layout(parse_partitions(text)))
+    for number, rows in enumerate(batches(random.Random(seed), ("id",), (12, 1, 30, 30, 150, 5))):
+        written.merge(rows)
+        assert written.rows("direct") == written.rows("statements"), number
+        assert not written.is_by_statement
+        if number == 2:  # files that the driver has not seen
+            written.tables["direct"].forget()
+            policy = MaintenancePolicy.of(parse(lake.config("t")))
+            written.tables["direct"].compact(written.names["direct"], policy, thoroughly=True)
+        if number == 3:
+            for way in written.names:
+                spark.sql(f"ALTER TABLE {lake.sql(way)} ADD PARTITION FIELD bucket(2, price)")
+        if number == 4:
+            for way in written.names:
+                spark.sql(f"ALTER TABLE {lake.sql(way)} DROP PARTITION FIELD bucket(2, price)")
+    assert len(lake.whole_rows("direct")) == len(written.rows()), "as pyiceberg reads it"
+    asked = (
+        f"SELECT DISTINCT file_path FROM {lake.sql('direct')}.position_deletes p JOIN {lake.sql('direct')}.data_files d USING (file_path)"
+    )
+    wrong = f"{asked} WHERE p.spec_id <> d.spec_id OR to_json(p.partition) <> to_json(d.partition)"
+    assert spark.sql(wrong).collect() == [], "deletes are of the partition of their rows"
 
 
 def notes(*numbers: int, op: str = "u", name: str = "n") -> list[Row]:
@@ -285,7 +314,6 @@ def test_a_missing_value_that_the_table_needs_is_refused_as_by_the_statement(lak
         "SET TBLPROPERTIES ('write.delete.granularity' = 'file')",
         "SET TBLPROPERTIES ('write.delete.format.default' = 'orc')",
         "SET TBLPROPERTIES ('format-version' = '3')",
-        "ADD PARTITION FIELD bucket(2, id)",
         "ADD COLUMN mine STRING",
     ],
 )

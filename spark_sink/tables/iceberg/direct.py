@@ -59,13 +59,11 @@ class Batch:
     Attributes:
         head: the snapshot on which it follows.
         written: the new files.
-        deleted: positions of rows that are not to be in the table any more, by the path of their file.
         summary: what a MERGE says of itself in its snapshot.
     """
 
     head: int | None
     written: Written
-    deleted: Mapping[str, Sequence[int]] = field(default_factory=dict)
     summary: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -133,13 +131,13 @@ class DirectTable:
             "not-matched-by-source-updated": 0,
             "not-matched-by-source-deleted": 0,
         }
-        written = self._jvm.write(table, put, deleted) if put is not None or deleted else Written()
-        return Batch(head, written, deleted, {f"spark.merge-into.num-target-rows-{what}": str(count) for what, count in summary.items()})
+        written = self._jvm.write(table, snapshot, put, deleted) if put is not None or deleted else Written()
+        return Batch(head, written, {f"spark.merge-into.num-target-rows-{what}": str(count) for what, count in summary.items()})
 
     def append(self, rows: DataFrame, shape: Shape, head: int | None) -> Batch:
         """Write rows that replace none; otherwise as `merge`."""
-        table, _ = self._begin(shape, head)
-        return Batch(head, self._jvm.write(table, self._held(rows, shape, has_deletes=False), {}))
+        table, snapshot = self._begin(shape, head)
+        return Batch(head, self._jvm.write(table, snapshot, self._held(rows, shape, has_deletes=False), {}))
 
     def compaction(self, target: int) -> DirectCompaction | None:
         """Return what is to be done to write small files, and those with many deleted rows, again as one; None if nothing is.
@@ -151,6 +149,8 @@ class DirectTable:
             NotDirect: the statement must do it: the table is not for batches without one, or there is more to write than the driver should.
         """
         table, snapshot, live = self.at_rest()
+        if self._jvm.is_partitioned(table):
+            raise NotDirect
         rewrite = live.to_rewrite(target)
         files = rewrite.files.values()
         if sum(file.size for file in files) > _MOST_REWRITTEN or sum(file.rows or 0 for file in files) > _MOST_ROWS_REWRITTEN:
@@ -177,9 +177,8 @@ class DirectTable:
         live, table, self._table = self._live, self._table, None
         if live is None or table is None or live.head != batch.head:
             return
-        paths = [str(file.location()) for file in batch.written.deletes]
-        for path in paths:
-            live.read(path, batch.deleted if path == paths[0] else {})
+        for file, positions in zip(batch.written.deletes, batch.written.positions, strict=True):
+            live.read(str(file.location()), positions)
         live.follow(head, Changes(self._jvm.data_files(table, batch.written.data, self._types(live.columns)), (), (), ()))
 
     def discard(self, batch: Batch) -> None:
@@ -215,8 +214,6 @@ class DirectTable:
 
     def _has_settings(self, table: Any) -> bool:
         """Return whether the table is one that may be written here, and is written as here."""
-        if not table.spec().isUnpartitioned() or int(table.specs().size()) > 1:
-            return False
         if (text := self._jvm.write_settings(table)) != self._settings[0]:
             properties = table.properties()
             fits = all(properties.get(name) == value for name, value in _REQUIRED_SETTINGS.items())

@@ -66,6 +66,8 @@ _NEW_TABLE = {
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
+    # By default each task notes deletes in a file for every data file that it meets, which for random keys are all that there are.
+    "write.delete.granularity": "partition",
     # A commit every few seconds leaves a metadata file each time, and a manifest, which every MERGE opens; by default a hundred gather.
     "write.metadata.delete-after-commit.enabled": "true",
     "commit.manifest.min-count-to-merge": "10",
@@ -221,10 +223,8 @@ class IcebergTables:
             namespace = ".".join(quote(part) for part in (self._catalog, *name.parts[:-1]))
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         defined = columns_sql(columns, required, comments)
-        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file. Let alone, each task would
-        # note deletes in a file of its own for every data file that it meets, which for random keys are all that there are.
-        alone = {"write.merge.distribution-mode": "none", "write.delete.granularity": "partition"}
-        spread = {"write.distribution-mode": "hash"} if layout.partitions else alone
+        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file.
+        spread = {"write.distribution-mode": "hash"} if layout.partitions else {"write.merge.distribution-mode": "none"}
         chosen = spread | self._properties
         if _has_variant(columns):
             chosen["format-version"] = str(max(_VARIANTS_SINCE, int(chosen["format-version"])))
