@@ -174,10 +174,17 @@ def test_rows_of_partitions_are_replaced_as_by_the_statement(lake: Lake, spark: 
     [seed] = seeds(1)
     print(f"seed {seed}")
     written = Written(lake, spark, shape_of("id"), "statements", layout=Layout(parse_partitions(text)))
+    compaction = None
     for number, rows in enumerate(batches(random.Random(seed), ("id",), (12, 1, 30, 30, 150, 5))):
         written.merge(rows)
         assert written.rows("direct") == written.rows("statements"), number
         assert not written.is_by_statement
+        if compaction is not None:
+            compaction.commit()
+            assert written.rows("direct") == written.rows("statements"), "rows that a batch has replaced since the writing are gone"
+        compaction = written.compaction() if number in (1, 3) else None
+        if compaction is not None:
+            compaction.write()
         if number == 2:  # files that the driver has not seen
             written.tables["direct"].forget()
             policy = MaintenancePolicy.of(parse(lake.config("t")))
@@ -470,3 +477,21 @@ def test_a_table_to_which_rows_are_only_appended_is_compacted_without_a_statemen
         assert len(written.rows()) == len(lake.whole_rows("direct")) == expected
         assert lake.files("direct") == 1
         written.append(notes(1))
+
+
+def test_partitions_are_compacted_by_themselves(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"), layout=Layout(parse_partitions("name")))
+    for number in range(3):
+        written.merge([("u", 10 * number + at, place, "2020-01-01", "1.00") for at, place in enumerate("aabc") if at < 2 or number < 2])
+    written.merge(notes(30, name="d"))
+    compaction = written.compaction()
+    compaction.write()
+    written.merge([("d", 0, "a", "2020-01-01", "1.00"), ("u", 11, "b", "2020-01-01", "9.00")])
+    compaction.commit()
+    found = spark.sql(f"SELECT partition.name, content, count(*) n FROM {lake.sql('direct')}.files GROUP BY ALL ORDER BY ALL").collect()
+    assert [tuple(row) for row in found] == [("a", 0, 1), ("a", 1, 1), ("b", 0, 2), ("c", 0, 1), ("d", 0, 1)]
+    ids = {"a": (1, 10, 20, 21), "b": (2, 11, 12), "c": (3, 13), "d": (30,)}
+    assert {(row["id"], row["name"]) for row in lake.whole_rows("direct")} == {(id_, place) for place in ids for id_ in ids[place]}
+    written.merge(notes(1, 10, 13, op="d"))
+    assert not written.is_by_statement
+    assert sorted(row["id"] for row in written.rows()) == [2, 3, 11, 12, 20, 21, 30]

@@ -21,6 +21,7 @@ from spark_sink.spark.local import having_settings
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import TableState
 from spark_sink.tables.batch_rows import FewRows, Matches
+from spark_sink.tables.compaction import is_small
 from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
 from spark_sink.tables.iceberg.branches import is_refused
@@ -41,6 +42,9 @@ _MOST_DELETED = 100_000
 
 #: Bytes and rows of files that a compaction writes again here.
 _MOST_REWRITTEN, _MOST_ROWS_REWRITTEN = 64 << 20, 1_000_000
+
+#: Partitions that a compaction writes, each into an open file.
+_MOST_PARTITIONS = 50
 
 #: Batches after which a table that had too many files is looked at again.
 _REST = 100
@@ -149,15 +153,15 @@ class DirectTable:
             NotDirect: the statement must do it: the table is not for batches without one, or there is more to write than the driver should.
         """
         table, snapshot, live = self.at_rest()
-        if self._jvm.is_partitioned(table):
+        if any(file.partition is None and is_small(file, target) for file in live.files.values()):
             raise NotDirect
-        rewrite = live.to_rewrite(target)
-        files = rewrite.files.values()
+        rewrites = live.to_rewrite(target)[:_MOST_PARTITIONS]
+        files = [file for rewrite in rewrites for file in rewrite.files.values()]
         if sum(file.size for file in files) > _MOST_REWRITTEN or sum(file.rows or 0 for file in files) > _MOST_ROWS_REWRITTEN:
             raise NotDirect
-        if not files and not live.replaced(rewrite, None).deletes:
+        if not files and not live.replaced((), {}).deletes:
             return None
-        return DirectCompaction(self, self._jvm, rewrite, table, snapshot)
+        return DirectCompaction(self, self._jvm, rewrites, table, snapshot)
 
     def at_rest(self) -> tuple[Any, Any, LiveFiles]:
         """Return the table, its head and the head's files, of which all deleted rows are known. Raises NotDirect."""
@@ -280,6 +284,7 @@ class DirectTable:
         found = self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}.files VERSION AS OF {head} LIMIT {MOST_FILES + 1}").collect()
         if len(found) > MOST_FILES:
             return None
+        partition = None if self._jvm.is_partitioned(table) else ""
         files: dict[str, KeyedFile] = {}
         deletes: list[DeleteFile] = []
         for content, format_, path, rows, size, *ends in found:
@@ -288,7 +293,7 @@ class DirectTable:
                 continue
             of_keys = [None if end is None else bytes(end) for end in ends]
             pairs = zip(of_keys[::2], of_keys[1::2], strict=True)
-            files[path] = KeyedFile(rows, size, bounds_of(dict(zip(keys, pairs, strict=True)), types))
+            files[path] = KeyedFile(rows, size, bounds_of(dict(zip(keys, pairs, strict=True)), types), partition=partition)
         live = LiveFiles(keys)
         live.follow(head, Changes(files, (), deletes, ()))
         return live
@@ -327,18 +332,18 @@ def _since(table: Any, snapshot: Any, known: int | None) -> Sequence[Any] | None
 class DirectCompaction:
     """A compaction of one table, whose head may move between its two parts."""
 
-    def __init__(self, of: DirectTable, jvm: IcebergJvm, rewrite: Rewrite, table: Any, snapshot: Any) -> None:
+    def __init__(self, of: DirectTable, jvm: IcebergJvm, rewrites: Sequence[Rewrite], table: Any, snapshot: Any) -> None:
         self._of = of
         self._jvm = jvm
-        self._rewrite = rewrite
+        self._rewrites = rewrites
         self._table = table
         self._snapshot = snapshot
         self._rewritten = Rewritten(Written(), ())
 
     def write(self) -> None:
         """Write the rows that are left in the snapshot that was the head."""
-        if self._rewrite.files:
-            self._rewritten = self._jvm.rewrite(self._table, self._snapshot, self._rewrite)
+        if self._rewrites:
+            self._rewritten = self._jvm.rewrite(self._table, self._snapshot, self._rewrites)
 
     def commit(self) -> tuple[int, int] | None:
         """Have new files in the place of the old ones, without rows that have been deleted since, and with fewer files of positions.
@@ -352,9 +357,7 @@ class DirectCompaction:
             table, snapshot, live = self._of.at_rest()
             if self._jvm.schema_id(table) != self._jvm.schema_id(self._table):
                 raise NotDirect
-            if len(new.data) > 1 or sum(int(file.recordCount()) for file in new.data) != self._rewrite.rows:
-                raise NotDirect
-            replaced = live.replaced(self._rewrite, next((str(file.location()) for file in new.data), None))
+            replaced = live.replaced(self._rewrites, self._new_files(table))
             self._jvm.commit_rewritten(table, self._of.branch, int(snapshot.snapshotId()), self._rewritten, replaced)
         except Exception as error:
             if isinstance(error, NotDirect) or is_refused(error):
@@ -365,3 +368,11 @@ class DirectCompaction:
         table.refresh()
         after = table.snapshot(table.refs().get(self._of.branch).snapshotId())
         return int(after.parentId()), int(after.snapshotId())
+
+    def _new_files(self, table: Any) -> Mapping[str, str]:
+        """Return the new files' paths by their partitions. Raise NotDirect if they are not one of each, with the rows that it must have."""
+        found = {str(self._jvm.partition_of(table, file)): file for file in self._rewritten.new.data}
+        rows = {partition: int(file.recordCount()) for partition, file in found.items()}
+        if len(found) < len(self._rewritten.new.data) or rows != {each.partition: each.rows for each in self._rewrites if each.rows}:
+            raise NotDirect
+        return {partition: str(file.location()) for partition, file in found.items()}

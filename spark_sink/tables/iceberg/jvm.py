@@ -51,7 +51,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A new data file, which no snapshot has yet, or none, and those whose rows it has, as Iceberg has them."""
+    """New data files, which no snapshot has yet, and those whose rows they have, as Iceberg has them."""
 
     new: Written
     old: Sequence[Any]
@@ -107,8 +107,11 @@ class IcebergJvm:
         return int(self._class(f"{_ICEBERG}.TableUtil").formatVersion(table))
 
     def schema_id(self, table: Any) -> str:
-        """Return a text that the schema of no other table has, nor another one of this table, also if it is made again."""
-        return f"{table.uuid().toString()} {int(table.schema().schemaId())}"
+        """Return a text that the schema of no other table has, nor another one of this table, also if it is made again.
+
+        Another schema is also one with other partitions.
+        """
+        return f"{table.uuid().toString()} {int(table.schema().schemaId())} {int(table.spec().specId())}"
 
     def columns(self, table: Any) -> Columns:
         """Return the table's columns."""
@@ -154,12 +157,19 @@ class IcebergJvm:
         is_partitioned = self.is_partitioned(table)
         for file in files:
             path = str(file.location())
-            found[path] = self._data_file(file, ids, types)
+            partition: str | None = ""
             if is_partitioned:
                 self._places[path] = file.copyWithoutStats()
+                partition = self.partition_of(table, file)
+            found[path] = self._data_file(file, ids, types, partition)
         return found
 
-    def _data_file(self, file: Any, ids: Mapping[str, int], types: Mapping[str, str]) -> KeyedFile:
+    def partition_of(self, table: Any, file: Any) -> str | None:
+        """Return the partition of a data file, as of `KeyedFile`."""
+        spec = table.spec()
+        return str(spec.partitionToPath(file.partition())) if file.specId() == spec.specId() else None
+
+    def _data_file(self, file: Any, ids: Mapping[str, int], types: Mapping[str, str], partition: str | None) -> KeyedFile:
         bytes_of, lower, upper = self._class(f"{_ICEBERG}.util.ByteBuffers").toByteArray, file.lowerBounds(), file.upperBounds()
 
         def end(bounds: Any, id_: int) -> bytes | None:
@@ -167,7 +177,7 @@ class IcebergJvm:
             return None if buffer is None else bytes(bytes_of(buffer))
 
         bounds = bounds_of({column: (end(lower, id_), end(upper, id_)) for column, id_ in ids.items()}, types)
-        return KeyedFile(int(file.recordCount()), int(file.fileSizeInBytes()), bounds)
+        return KeyedFile(int(file.recordCount()), int(file.fileSizeInBytes()), bounds, partition=partition)
 
     def _delete_file(self, file: Any) -> DeleteFile:
         kind, format_ = int(file.content().id()), str(file.format().toString())
@@ -312,16 +322,18 @@ class IcebergJvm:
 
     # -- a compaction --------------------------------------------------------------------------------------------------------------
 
-    def rewrite(self, table: Any, snapshot: Any, chosen: Rewrite) -> Rewritten:
+    def rewrite(self, table: Any, snapshot: Any, chosen: Sequence[Rewrite]) -> Rewritten:
         """Write rows of data files again, in the order of the files; no thread but the caller's takes part in it."""
         activate(self._spark)
-        tasks, found = self._class("java.util.ArrayList")(), dict[str, Any]()
+        paths = [path for rewrite in chosen for path in rewrite.files]
+        left, tasks, found = set(paths), self._class("java.util.ArrayList")(), dict[str, Any]()
         for task in self._each(table.newScan().useSnapshot(snapshot.snapshotId()).planWith(self._in_this_thread).planFiles()):
-            if (path := str(task.file().location())) in chosen.files:
+            if (path := str(task.file().location())) in left:
                 found[path] = task
-                if len(found) == len(chosen.files):
+                left.remove(path)
+                if not left:
                     break
-        for path in chosen.files:
+        for path in paths:
             tasks.add(found[path])
         reader, nothing = self._reader(table, tasks), self._module("scala.collection.immutable.Map").empty()
         rows = self._class("org.apache.spark.sql.execution.datasources.v2.PartitionIterator")(reader, nothing)
@@ -345,10 +357,13 @@ class IcebergJvm:
             head: the snapshot.
             replaced: the files of positions that go, and what they leave.
         """
-        positions = [self._write_positions(table, table.spec(), None, replaced.kept)] if replaced.kept else []
+        snapshot = table.snapshot(head)
+        if self.is_partitioned(table):
+            self._places |= {str(file.location()): file for file in rewritten.new.data}
+        positions = [self._write_positions(table, *group) for group in self._by_partition(table, snapshot, replaced.kept)]
         try:
             rewrite = table.newRewrite().toBranch(branch).validateFromSnapshot(head).scanManifestsWith(self._in_this_thread)
-            for file in (*rewritten.old, *self._delete_files(table, table.snapshot(head), replaced.deletes)):
+            for file in (*rewritten.old, *self._delete_files(table, snapshot, replaced.deletes)):
                 rewrite.deleteFile(file)
             for file in (*rewritten.new.data, *positions):
                 rewrite.addFile(file)
