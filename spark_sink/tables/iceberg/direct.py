@@ -24,9 +24,9 @@ from spark_sink.tables.batch_rows import FewRows, Matches
 from spark_sink.tables.compaction import is_small
 from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
-from spark_sink.tables.iceberg.branches import is_refused
-from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, Rewrite, bounds_of, delete_file
-from spark_sink.tables.iceberg.jvm import IcebergJvm, Rewritten, Written
+from spark_sink.tables.iceberg.compaction import DirectCompaction
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bounds_of, delete_file
+from spark_sink.tables.iceberg.jvm import IcebergJvm, Written
 from spark_sink.tables.iceberg.positions import COLUMNS as POSITIONS
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
@@ -327,52 +327,3 @@ def _since(table: Any, snapshot: Any, known: int | None) -> Sequence[Any] | None
             return found[::-1] if known is None else None
         snapshot = table.snapshot(int(parent))
     return None if snapshot is None else found[::-1]
-
-
-class DirectCompaction:
-    """A compaction of one table, whose head may move between its two parts."""
-
-    def __init__(self, of: DirectTable, jvm: IcebergJvm, rewrites: Sequence[Rewrite], table: Any, snapshot: Any) -> None:
-        self._of = of
-        self._jvm = jvm
-        self._rewrites = rewrites
-        self._table = table
-        self._snapshot = snapshot
-        self._rewritten = Rewritten(Written(), ())
-
-    def write(self) -> None:
-        """Write the rows that are left in the snapshot that was the head."""
-        if self._rewrites:
-            self._rewritten = self._jvm.rewrite(self._table, self._snapshot, self._rewrites)
-
-    def commit(self) -> tuple[int, int] | None:
-        """Have new files in the place of the old ones, without rows that have been deleted since, and with fewer files of positions.
-
-        Returns:
-            The branch's newest snapshot but one, and the newest; the former is of somebody else if a commit has come in between. None if
-            the table cannot be followed any more; it stays as it is.
-        """
-        new = self._rewritten.new
-        try:
-            table, snapshot, live = self._of.at_rest()
-            if self._jvm.schema_id(table) != self._jvm.schema_id(self._table):
-                raise NotDirect
-            replaced = live.replaced(self._rewrites, self._new_files(table))
-            self._jvm.commit_rewritten(table, self._of.branch, int(snapshot.snapshotId()), self._rewritten, replaced)
-        except Exception as error:
-            if isinstance(error, NotDirect) or is_refused(error):
-                self._jvm.discard(self._table, new)
-            if isinstance(error, NotDirect):
-                return None
-            raise
-        table.refresh()
-        after = table.snapshot(table.refs().get(self._of.branch).snapshotId())
-        return int(after.parentId()), int(after.snapshotId())
-
-    def _new_files(self, table: Any) -> Mapping[str, str]:
-        """Return the new files' paths by their partitions. Raise NotDirect if they are not one of each, with the rows that it must have."""
-        found = {str(self._jvm.partition_of(table, file)): file for file in self._rewritten.new.data}
-        rows = {partition: int(file.recordCount()) for partition, file in found.items()}
-        if len(found) < len(self._rewritten.new.data) or rows != {each.partition: each.rows for each in self._rewrites if each.rows}:
-            raise NotDirect
-        return {partition: str(file.location()) for partition, file in found.items()}

@@ -45,7 +45,8 @@ from spark_sink.tables.base import (
 )
 from spark_sink.tables.direct import NotDirect, is_direct
 from spark_sink.tables.iceberg.branches import Branches, DirectBranches, is_refused, procedure_sql, quoted
-from spark_sink.tables.iceberg.direct import DirectCompaction, DirectTable
+from spark_sink.tables.iceberg.compaction import DirectCompaction
+from spark_sink.tables.iceberg.direct import DirectTable
 from spark_sink.tables.iceberg.expiry import expire_snapshots
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
