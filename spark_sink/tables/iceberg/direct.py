@@ -185,6 +185,11 @@ class DirectTable:
             live.read(str(file.location()), positions)
         live.follow(head, Changes(self._jvm.data_files(table, batch.written.data, self._types(live.columns)), (), (), ()))
 
+    @property
+    def table(self) -> Any:
+        """Iceberg's own table, as it was looked at last."""
+        return self._table
+
     def discard(self, batch: Batch) -> None:
         """Remove the files of a batch that no snapshot will have."""
         self._jvm.discard(self._table, batch.written)

@@ -389,7 +389,7 @@ class IcebergTables:
                 direct.add(row_delta, batch, commit.summary)
 
             try:
-                return branches.commit(name, direct.branch, commit.head, commit.branch, add, commit.properties)
+                return branches.commit(name, direct.branch, commit.head, commit.branch, add, commit.properties, direct.table)
             except Exception as error:
                 if is_refused(error):
                     direct.discard(batch)
