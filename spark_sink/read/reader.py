@@ -252,9 +252,9 @@ class Reader:
             FatalTaskError: a record cannot become a row; the text names it. Nothing has been written.
         """
         self._peek(ranges)
-        is_held = self._may_be_held(ranges)
+        fetched = self._fetched(ranges) if records is None else None
+        is_held = fetched is not None or self._may_be_held(ranges)
         placeholder, marks = self._config["unavailable.value.placeholder"], self._config.reconciles
-        fetched = self._fetched(ranges) if records is None and is_held else None
         if fetched is not None and not routing.by_value(self._config) and (cut := self._format.cut(fetched)) is not None:
             groups = self._groups(summarize_cut(cut, placeholder, marks=marks))
             return Batch(self._spark, frame_of_cut(self._spark, cut), ranges, groups, is_held=True, evaluations=self._evaluations)
@@ -275,20 +275,28 @@ class Reader:
 
     def _few(self, ranges: Mapping[TopicPartition, Range]) -> DataFrame:
         """Return a frame of ranges: without a job, if the driver can hold what is in them."""
-        fetched = self._fetched(ranges) if self._may_be_held(ranges) else None
+        fetched = self._fetched(ranges)
         return self._kafka(ranges) if fetched is None else self._frame(fetched)
 
     def _fetched(self, ranges: Mapping[TopicPartition, Range]) -> Sequence[LogRecord] | None:
-        """Return what the driver has read itself, if it could."""
-        return None if self._fetch is None else self._fetch(ranges, _FETCHED_BYTES)
+        """Return what the driver has read itself, if it could. Of topics that are new it is seen then how long their records are."""
+        if self._fetch is None or not self._may_be_held(ranges, of_new=0) or (found := self._fetch(ranges, _FETCHED_BYTES)) is None:
+            return None
+        new = {tp.topic for tp in ranges} - self._longest.keys()
+        size = sum(len(record.key or b"") + len(record.value or b"") for record in found if record.topic in new) if new else 0
+        return found if size <= _HELD_BYTES else None
 
     def _frame(self, records: Sequence[LogRecord]) -> DataFrame:
         return frame_of(self._spark, records, headers=self._with_headers)
 
-    def _may_be_held(self, ranges: Mapping[TopicPartition, Range]) -> bool:
-        """Return whether the driver can hold the records of ranges itself."""
+    def _may_be_held(self, ranges: Mapping[TopicPartition, Range], of_new: int = _UNKNOWN_BYTES) -> bool:
+        """Return whether the driver can hold the records of ranges itself.
+
+        Args:
+            of_new: bytes of a record of a topic that has not been read yet.
+        """
         counts = [(tp.topic, end - start) for tp, (start, end) in ranges.items()]
-        size = sum(count * self._longest.get(topic, _UNKNOWN_BYTES) for topic, count in counts)
+        size = sum(count * self._longest.get(topic, of_new) for topic, count in counts)
         return sum(count for _, count in counts) <= self._held_records and size <= _HELD_BYTES
 
     def _peek(self, ranges: Mapping[TopicPartition, Range]) -> None:

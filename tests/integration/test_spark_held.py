@@ -16,6 +16,7 @@ from connect_py.kafka.range_reader import RangeReader
 from spark_sink.read.formats import CutRecord, Fingerprint, PlainRecords
 from spark_sink.read.held import frame_of, frame_of_cut
 from spark_sink.read.ranges import Range, offsets_json
+from spark_sink.read.reader import Batch, Reader
 from spark_sink.read.summary import summarize, summarize_cut
 from spark_sink.spark.local import collect_locally, evaluate
 from spark_sink.sql.merge import among_offsets
@@ -80,6 +81,26 @@ def test_a_small_batch_is_read_by_the_driver_and_what_it_cannot_read_by_spark(la
         lake.drain(task)
     assert asked == [True, True, False, True], "the first one, and its schema; then one each"
     assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(0, 0), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("length", "is_held"), [(1, True), (100_000, False)])
+def test_a_first_batch_is_held_if_its_records_are_short_enough(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, length: int, is_held: bool
+) -> None:
+    topic, held = lake.topic("t"), list[bool]()
+    read = Reader.read
+
+    def watched(reader: Reader, *args: Any) -> Batch:
+        batch = read(reader, *args)
+        held.append(batch.is_held)
+        return batch
+
+    monkeypatch.setattr(Reader, "read", watched)
+    task = lake.start(lake.config(topic))
+    lake.produce(topic, [event("c", number, {"n": "x" * length}, {"n": TEXT}) for number in range(190)])
+    lake.drain(task)
+    assert held == [is_held]
+    assert len(lake.rows("t")) == 190
 
 
 def offsets_frame(spark: Any, offsets: Sequence[int]) -> Any:
