@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from connect_py.data import Field, Schema, Type
 
@@ -12,7 +12,8 @@ NULL = b"null"
 
 #: Bytes of a text, number, boolean or null, as a pattern.
 PLAIN_VALUE = rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^,{}\[\]"]++)'
-_UNESCAPED = re.compile(r"[ !#-\[\]-~]*")
+#: What `json_write.quote` leaves as it is.
+_UNESCAPED = re.compile(r'[^\x00-\x1f"\\\ud800-\udfff\U00010000-\U0010ffff]*')
 
 
 class NeedsRecord(ValueError):
@@ -67,6 +68,43 @@ def fields_reader(schema: Schema, wanted: Sequence[int]) -> Callable[[bytes], tu
         return (found[order[0]],) if len(order) == 1 else found.group(*order)
 
     return read
+
+
+def fields_changer(schema: Schema, changes: Mapping[int, Callable[[bytes], bytes]]) -> Callable[[bytes], bytes]:
+    """Return a function that changes values of an object, and leaves the rest of it as it is.
+
+    Args:
+        changes: position of a field to a function of its value's JSON text.
+
+    Returns:
+        A function that raises NeedsRecord for what is no object of the schema, and what the changes raise.
+
+    Raises:
+        NeedsRecord: a field up to the last that is changed holds more than a plain value, or its name needs an escape.
+    """
+    if not changes:
+        return lambda row: row
+    fields = schema.fields[: max(changes) + 1]
+    if not all(is_plain(field.schema) for field in fields):
+        raise NeedsRecord("Only plain fields of an object can be changed")
+    patterns = [field_pattern(field, wanted=index in changes) for index, field in enumerate(fields)]
+    match = re.compile(rb"\{%b" % b",".join(patterns), re.DOTALL).match
+    numbered = [(number, changes[index]) for number, index in enumerate(sorted(changes), 1)]
+
+    def change(row: bytes) -> bytes:
+        found = match(row)
+        if found is None:
+            raise NeedsRecord("A row is not what its schema says")
+        parts: list[bytes] = []
+        end = 0
+        for number, convert in numbered:
+            at = found.start(number)
+            parts += (row[end:at], convert(found[number]))
+            end = found.end(number)
+        parts.append(row[end:])
+        return b"".join(parts)
+
+    return change
 
 
 def object_of(names: Sequence[str]) -> bytes:
