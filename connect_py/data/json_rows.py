@@ -70,6 +70,43 @@ def fields_reader(schema: Schema, wanted: Sequence[int]) -> Callable[[bytes], tu
     return read
 
 
+def leaves_reader(schema: Schema) -> Callable[[bytes], tuple[bytes | None, ...]]:
+    """Return a function that finds the plain values of an object and of the objects in it.
+
+    Returns:
+        A function that returns their JSON texts in order, None for each that would be in an object that is null. It raises NeedsRecord for
+        what is no object of the schema.
+
+    Raises:
+        NeedsRecord: a field holds an array or a map, a field's name needs an escape, or an object that is null would show as a default.
+    """
+    match = re.compile(_leaves_pattern(schema), re.DOTALL).fullmatch
+
+    def read(row: bytes) -> tuple[bytes | None, ...]:
+        found = match(row)
+        if found is None:
+            raise NeedsRecord("A row is not what its schema says")
+        return found.groups()
+
+    return read
+
+
+def _leaves_pattern(schema: Schema) -> bytes:
+    if schema.default is not None:
+        raise NeedsRecord("An object has a default")
+    parts = []
+    for field in schema.fields:
+        below = field.schema
+        if below.type is Type.STRUCT:
+            inner = _leaves_pattern(below)
+            parts.append(re.escape(label(field.name)) + (b"(?:null|%b)" % inner if below.optional else inner))
+        elif is_plain(below):
+            parts.append(field_pattern(field, wanted=True))
+        else:
+            raise NeedsRecord("A field holds an array or a map")
+    return rb"\{%b\}" % b",".join(parts)
+
+
 def fields_changer(schema: Schema, changes: Mapping[int, Callable[[bytes], bytes]]) -> Callable[[bytes], bytes]:
     """Return a function that changes values of an object, and leaves the rest of it as it is.
 

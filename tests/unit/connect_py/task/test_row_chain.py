@@ -311,6 +311,17 @@ STEPS: dict[str, list[dict[str, str]]] = {
         {"type": f"{KAFKA}MaskField$Value", "fields": "name,id,before", "replace.null.with.default": "false"},
         {"type": f"{KAFKA}MaskField$Value", "fields": "name", "replacement": "ä%s"},
     ],
+    "headers": [
+        {"type": f"{KAFKA}InsertHeader", "header": "where", "value.literal": "in the größte shop"},
+        {"type": f"{KAFKA}InsertHeader", "header": "__debezium.context.connectorName", "value.literal": "again", "predicate": "marked"},
+        {"type": f"{KAFKA}DropHeaders", "headers": "__debezium.context.connectorName,x"},
+        {"type": f"{KAFKA}DropHeaders", "headers": "x", "predicate": "gone"},
+    ],
+    "flat": [
+        {"type": f"{KAFKA}Flatten$Value"},
+        {"type": f"{KAFKA}Flatten$Value", "delimiter": "_%_"},
+        {"type": f"{KAFKA}Flatten$Key", "delimiter": ""},
+    ],
     "hoist": [
         {"type": f"{KAFKA}HoistField$Value", "field": "line"},
         {"type": f"{KAFKA}HoistField$Value", "field": "a%b"},
@@ -368,6 +379,8 @@ def random_config(chance: random.Random, registry: SchemaRegistry) -> dict[str, 
         config[f"{side}.converter.schema.registry.url"] = registry.url
         config[f"{side}.converter.schemas.enable"] = chance.choice(["true", "false"])
         config[f"{side}.converter.decimal.format"] = chance.choice(["BASE64", "NUMERIC"])
+    if chance.random() < 0.2:
+        config["header.converter"] = JSON
     return config
 
 
@@ -387,6 +400,15 @@ def test_rows_become_what_records_become(seed: int, registry: SchemaRegistry) ->
         expected = records_of(records_chain, EncodedBatch(encoded(rows, records_chain.encoding), {}, {}))
         short = rows_of(rows_chain, batch)
         assert (records_of(rows_chain, batch) if short is None else short) == expected, (seed, config)
+
+
+@pytest.mark.parametrize("literal", ["12", "true", "2026-11-29", "null", "[1]"])
+def test_a_header_that_is_no_text_needs_records(literal: str) -> None:
+    step = {"type": f"{KAFKA}InsertHeader", "header": "h", "value.literal": literal}
+    made = chain({"transforms": "h", **steps_of("h", step)})
+    batch = EncodedBatch(encoded([event(None, [1, "new"])], made.encoding), {}, {})
+    assert made.encoded(batch) is None
+    assert [row[4] for row in records_of(made, batch)] == [[("h", None if literal == "null" else literal.encode())]]
 
 
 def needs_record(step: dict[str, str]) -> bool:
