@@ -124,6 +124,7 @@ DAY = Schema(Type.INT32, name=DATE, version=1)
 CLOCK = Schema(Type.INT32, name=TIME, version=1)
 INSTANT = Schema(Type.INT64, name=TIMESTAMP, version=1)
 MILLIS = Schema(Type.INT64, name="io.debezium.time.Timestamp", version=1)
+ZONED = Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
 TYPES: list[tuple[Schema, Callable[[random.Random], Any]]] = [
     (INT32, lambda chance: chance.randrange(-(2**31), 2**31)),
     (INT64, lambda chance: chance.randrange(-(2**63), 2**63)),
@@ -141,6 +142,11 @@ TYPES: list[tuple[Schema, Callable[[random.Random], Any]]] = [
     (DAY, lambda chance: EPOCH.date() + datetime.timedelta(days=chance.randrange(-9999, 99999))),
     (CLOCK, lambda chance: (EPOCH + datetime.timedelta(milliseconds=chance.randrange(86_400_000))).time()),
     (INSTANT, lambda chance: EPOCH + datetime.timedelta(milliseconds=chance.randrange(-(10**12), 10**13))),
+    (
+        ZONED,
+        lambda chance: f"2{chance.randrange(1000):03d}-{chance.randrange(1, 13):02d}-03T04:05:06{chance.choice(['Z', '.120Z', '+02:00'])}",
+    ),
+    (Schema(Type.INT64, name="io.debezium.time.MicroTimestamp", version=1), lambda chance: chance.randrange(-(10**15), 10**16)),
     (MILLIS, lambda chance: chance.choice([0, -1, 1795917723123, -62135596800001, chance.randrange(10**12)])),
 ]
 NESTING: list[tuple[Schema, Callable[[random.Random], Any]]] = [
@@ -263,8 +269,15 @@ def rows_of(made: Chain, batch: EncodedBatch) -> list[Any] | None:
     return [(route.topic, route.partition, key, value, made.headers_of(route)) for route, key, value in changed.rows]
 
 
-UNWRAP = {"transforms.unwrap.type": f"{DEBEZIUM}ExtractNewRecordState"}
+UNWRAP = {"transforms.zone.type": f"{DEBEZIUM}TimezoneConverter", "transforms.unwrap.type": f"{DEBEZIUM}ExtractNewRecordState"}
 STEPS: dict[str, list[dict[str, str]]] = {
+    "zone": [
+        {"converted.timezone": "Europe/Berlin"},
+        {"converted.timezone": "+08:00", "include.list": "topic:shop.a1:id,shop.b2"},
+        {"converted.timezone": "America/New_York", "exclude.list": "shop.a1:id"},
+        {"converted.timezone": "UTC", "include.list": "shop.b3:after.id,shop.b3:name"},
+        {"converted.timezone": "Asia/Kolkata", "include.list": "topic:shop.a1:source.ts_ms"},
+    ],
     "unwrap": [
         {},
         {"add.fields": "op,table,lsn,source.ts_ms,ts_ms,transaction.id"},
@@ -333,6 +346,7 @@ STEPS: dict[str, list[dict[str, str]]] = {
         {"type": f"{KAFKA}Cast$Key", "spec": "id:string"},
         {"type": f"{KAFKA}Cast$Key", "spec": "name:float64,id:int64"},
         {"type": f"{KAFKA}ValueToKey", "fields": "name,id"},
+        {"type": f"{KAFKA}ValueToKey", "fields": "id"},
         {"type": f"{KAFKA}ExtractField$Key", "field": "id"},
         {"type": f"{KAFKA}ExtractField$Key", "field": "name", "predicate": "gone", "negate": "true"},
         {"type": f"{KAFKA}ReplaceField$Key", "renames": "id:key"},
@@ -365,15 +379,15 @@ def steps_of(name: str, step: dict[str, str]) -> dict[str, str]:
 
 
 def random_config(chance: random.Random, registry: SchemaRegistry) -> dict[str, str]:
-    names = [name for name in STEPS if chance.random() < 0.5] or ["unwrap"]
+    names = [name for name in STEPS if chance.random() < (0.6 if name == "unwrap" else 0.25)] or ["unwrap"]
     if chance.random() < 0.2:
         chance.shuffle(names)
     config = {**UNWRAP, **PREDICATES, "transforms": ",".join(names)}
     for name in names:
         config |= steps_of(name, chance.choice(STEPS[name]))
     if config.get("transforms.fields.type") == f"{KAFKA}ExtractField$Value" and chance.random() < 0.8:
-        config["transforms"] += ",whole"
-        config |= steps_of("whole", chance.choice(WHOLE))
+        names = [*(name for name in names if name not in ("values", "flat", "hoist")), "whole"]
+        config |= steps_of("whole", chance.choice(WHOLE)) | {"transforms": ",".join(names)}
     for side in ("key", "value"):
         config[f"{side}.converter"] = chance.choice([JSON, JSON, AVRO])
         config[f"{side}.converter.schema.registry.url"] = registry.url
@@ -393,7 +407,8 @@ def test_rows_become_what_records_become(seed: int, registry: SchemaRegistry) ->
     heartbeat = struct([("ts_ms", INT64)], name="Heartbeat")
     beats = Route("beats", None, heartbeat)
     for _ in range(6):
-        rows = [chance.choice(tables).record() for _ in range(chance.randrange(1, 6))]
+        some = tables if chance.random() < 0.5 else [chance.choice(tables)]
+        rows = [chance.choice(some).record() for _ in range(chance.randrange(1, 6))]
         if chance.random() < 0.2:
             rows.append((beats, None, Struct(heartbeat, [5])))
         batch = EncodedBatch(encoded(rows, rows_chain.encoding), {}, {})
@@ -415,7 +430,7 @@ def needs_record(step: dict[str, str]) -> bool:
     """Whether a step handles no rows in JSON: the converter of keys may write decimals otherwise, and a null's default would show."""
     kept_nulls = ("ExtractField$Value", "MaskField$Value", "TimestampConverter$Value")
     is_kept = step.get("replace.null.with.default") == "false" and step.get("type", "").removeprefix(KAFKA) in kept_nulls
-    return step.get("fields") == "name,id" or is_kept
+    return step.get("fields") == "name,id" or is_kept or "source.ts_ms" in step.get("include.list", "")
 
 
 SHOP = struct([("id", INT64), ("name", STRING.as_optional())], name="t.Value", optional=True)
@@ -436,7 +451,7 @@ def event(before: list[Any] | None, after: list[Any] | None) -> tuple[Route, Str
 )
 def test_these_transforms_need_no_record(step: str, config: dict[str, str]) -> None:
     """So none of them is slow in silence: `test_rows_become_what_records_become` would be content with decoded rows."""
-    names = [step] if step == "unwrap" else ["unwrap", step]
+    names = [step] if step in ("unwrap", "zone") else ["unwrap", step]
     given = {**UNWRAP, **PREDICATES, "transforms": ",".join(names)}
     given |= steps_of(step, config)
     made = chain(given)
