@@ -159,6 +159,8 @@ NESTING: list[tuple[Schema, Callable[[random.Random], Any]]] = [
     (DEEP, lambda chance: Struct(DEEP, [chance.choice([None, Struct(NESTED, [chance.choice(TEXTS), 1])]), Decimal("1.00"), [1]])),
     (Schema(Type.MAP, key_schema=INT32, value_schema=INT32), lambda chance: {1: 2}),
 ]
+#: As headers show keys.
+NUMBERS = JsonEncoding(key_schemas=False, key_decimals_numeric=True)
 DEFAULTS: dict[str | Type, Any] = {
     Type.INT16: -5,
     Type.INT32: 7,
@@ -197,8 +199,14 @@ class Table:
         self.row = row_schema(topic, fields)
         self.envelope = envelope_schema(topic, self.row, SOURCE_SCHEMA)
         self.key = key_schema(topic, fields[:1] if chance.random() < 0.9 else [])
-        headers = (("__debezium.context.connectorName", "c"),) if chance.random() < 0.3 else ()
+        headers: tuple[tuple[str, str], ...] = (("__debezium.context.connectorName", "c"),) if chance.random() < 0.3 else ()
+        if self.key is not None and chance.random() < 0.2:
+            ((_, text, _),) = encoded([(Route(topic, self.key, self.row), self.key_of(self.values()), None)], NUMBERS)
+            headers += (("__debezium.oldkey", KeyText((text or b"").decode())),)
         self.route = Route(topic, self.key, self.envelope, headers, chance.choice([None, None, 3]))
+
+    def key_of(self, row: Struct) -> Struct | None:
+        return None if self.key is None else Struct(self.key, row.values[:1])
 
     def values(self) -> Struct:
         missing = [field.schema.optional and self.chance.random() < 0.3 for field, _ in self.columns]
@@ -207,7 +215,7 @@ class Table:
     def record(self) -> tuple[Route, Struct | None, Struct | None]:
         """An event, or a tombstone."""
         chance, row = self.chance, self.values()
-        key = None if self.key is None else Struct(self.key, row.values[:1])
+        key = self.key_of(row)
         operation = chance.choice(["r", "r", "c", "u", "u", "d", "tombstone", "t"])
         if operation == "tombstone":
             return self.route, key, None
