@@ -95,9 +95,21 @@ class JsonEncoding:
 
 
 class KeyText(str):
-    """A header that shows a key of its route: JSON text without schema, decimals as numbers."""
+    """A header that shows a key of its route: JSON text without schema, decimals as numbers.
 
-    __slots__ = ()
+    Attributes:
+        schema: of the key; None says the route's.
+    """
+
+    __slots__ = ("schema",)
+
+    schema: Schema | None
+
+    def __new__(cls, text: str, schema: Schema | None = None) -> KeyText:
+        """Return a header's text."""
+        made = super().__new__(cls, text)
+        made.schema = schema
+        return made
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,7 +43,7 @@ _NEAR_THE_END = 0x7F7FC99E
 
 def double_text(value: float) -> str:
     """Return a 64-bit float as `Double.toString` gives it: `1.0`, `1.0E10`, `4.9E-324`, `NaN`, `-Infinity`."""
-    return reformat(repr(value))
+    return repr(value) if 0.001 <= abs(value) < 1e7 else reformat(repr(value))
 
 
 def float_text(value: float) -> str:

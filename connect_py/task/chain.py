@@ -89,8 +89,8 @@ class Chain:
         except KeyError:
             if len(self._headers) >= MAX_ROUTES:
                 self._headers.clear()
-            if type(self._header) is SimpleHeaderConverter:
-                headers: Headers = [(name, text.encode()) for name, text in route.headers]  # what it makes of strings and structs
+            if type(self._header) is SimpleHeaderConverter and not any(isinstance(text, KeyText) for _, text in route.headers):
+                headers: Headers = [(name, text.encode()) for name, text in route.headers]  # what it makes of strings
             else:
                 convert = self._header.from_connect_header
                 headers = [(h.name, convert(route.topic, h.name, h.schema, h.value)) for h in _headers(route)]
@@ -188,9 +188,9 @@ def _writer(made: Any) -> Callable[[str, Sequence[tuple[str, bytes | None]], Any
 def _headers(route: Route) -> list[Header]:
     headers = []
     for name, text in route.headers:
-        if isinstance(text, KeyText) and route.key_schema is not None:
-            key = payload_reader(route.key_schema, None)(parse_json(text.encode(), exact=True))
-            headers.append(Header(name, key, route.key_schema))
+        schema = (text.schema or route.key_schema) if isinstance(text, KeyText) else None
+        if schema is not None:
+            headers.append(Header(name, payload_reader(schema, None)(parse_json(text.encode(), exact=True)), schema))
         else:
             headers.append(Header(name, text, STRING))
     return headers

@@ -7,10 +7,11 @@ route is asked once, and so is what its predicate says of them. Used by the task
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from connect_py.api import Header, JsonEncoding, Route, SourceRecord
-from connect_py.api.record import EncodedRow
+from connect_py.api.record import EncodedRow, KeyText
 from connect_py.api.transform import RowChange
 from connect_py.converters.base import RowConverter
 from connect_py.converters.json_converter import JsonConverter
@@ -114,7 +115,21 @@ class RowChain:
         return complete
 
 
+def _with_schemas_of_headers(route: Route) -> Route:
+    """Return a route whose headers show keys of its present schema, also after a transform of keys."""
+    if route.key_schema is None or not any(isinstance(text, KeyText) and text.schema is None for _, text in route.headers):
+        return route
+    return replace(
+        route,
+        headers=tuple(
+            (name, KeyText(text, route.key_schema) if isinstance(text, KeyText) and text.schema is None else text)
+            for name, text in route.headers
+        ),
+    )
+
+
 def _change_of(step: Step, route: Route) -> RowChange:
+    route = _with_schemas_of_headers(route)
     change: RowChange = step.transform.row_change(route)
     if step.predicate is None:
         return change

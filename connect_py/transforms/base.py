@@ -99,6 +99,19 @@ class OneSide(Plugin):
             return lambda key, value: (route, key, value) if key is None or key == passing else (to, change(key), value)
         return lambda key, value: (route, key, value) if value is None or value == passing else (to, key, change(value))
 
+    def changing_values(self, route: Route, schema: Schema, change: Callable[[bytes], bytes]) -> RowChange:
+        """Return what `changing` does where a null that has a schema is changed as well, and one without needs its record."""
+        to = self.with_schema(route, schema)
+
+        def checked(text: bytes | None) -> bytes:
+            if text is None:
+                raise NeedsRecord("There is no value")
+            return change(text)
+
+        if self.on_key:
+            return lambda key, value: (to, checked(key), value)
+        return lambda key, value: (to, key, checked(value))
+
     def changed(self, record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
         """Return the record with another schema and value on this side."""
         return with_key(record, schema, value) if self.on_key else with_value(record, schema, value)

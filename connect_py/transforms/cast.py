@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import datetime
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, invalid
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type, values
 from connect_py.data.java_text import float_text, java_class
+from connect_py.data.json_rows import fields_changer
+from connect_py.data.json_values import LOGICAL_NAMES, TextChange, value_changer
 from connect_py.data.schema import SchemaCache
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import ConfigError, DataError
@@ -29,6 +33,7 @@ from connect_py.transforms.base import (
     require_map,
     require_schema,
     require_struct,
+    require_struct_schema,
 )
 from connect_py.transforms.java_numbers import BITS, float_to_int, parse_float, parse_int, to_float32, truncated, wrapped
 
@@ -90,6 +95,7 @@ class Cast(OneSide):
     """Casts the whole value or fields of it; a null passes."""
 
     PURPOSE = "cast types"
+    handles_rows = True
     KEYS = (
         key(
             "spec",
@@ -130,6 +136,19 @@ class Cast(OneSide):
             if field.name in self._casts:
                 items[i] = cast(field.schema, items[i], self._casts[field.name])
         return self.changed(record, updated, Struct(updated, items))
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what casts values of rows. Raises DataError and NeedsRecord where only `apply` can tell."""
+        schema = self.schema_in(route)
+        if schema is None:
+            return lambda key, value: (route, key, value)
+        if self._whole:
+            updated = self._schemas(schema)
+            return self.changing(route, updated, _text_cast(schema, updated))
+        updated = self._schemas(require_struct_schema(schema, self.PURPOSE))
+        pairs = enumerate(zip(schema.fields, updated.fields, strict=True))
+        changes = {i: _text_cast(old.schema, new.schema) for i, (old, new) in pairs if old.name in self._casts}
+        return self.changing(route, updated, fields_changer(schema, changes))
 
     def _updated(self, schema: Schema | None) -> Schema:
         source = require_schema(schema, self.PURPOSE)
@@ -187,6 +206,31 @@ def cast(schema: Schema | None, value: Any, target: Type) -> Any:
         return _number(number, target)
     except ValueError:
         raise DataError(f"Value ({value}) was out of range for requested data type") from None
+
+
+def _text_cast(source: Schema, target: Schema) -> TextChange:
+    """Return the function of a value's JSON text. Raises NeedsRecord for values that are not plain."""
+    change = value_changer(source, target, lambda value: cast(source, value, target.type))
+    quick = None if source.name in LOGICAL_NAMES else _QUICK.get((source.type, target.type))
+    if quick is None:
+        return change
+    shape, template = quick
+    matches = shape.fullmatch
+    return lambda text: template % text if matches(text) else change(text)
+
+
+def _quick_casts() -> Iterator[tuple[tuple[Type, Type], tuple[re.Pattern[bytes], bytes]]]:
+    """Yield casts that keep a text's characters: by types, the texts for which they do, and a template of what is made."""
+    integer, few_digits = re.compile(rb"-?\d++"), re.compile(rb"-?\d{1,7}+")  # Java writes floats from 1.0E7 on with an exponent
+    for source in BITS:
+        yield (source, Type.STRING), (integer, b'"%b"')
+        yield from (((source, target), (integer, b"%b")) for target in BITS if BITS[source] <= BITS[target])
+        yield from (((source, target), (few_digits, b"%b.0")) for target in (Type.FLOAT32, Type.FLOAT64))
+    yield (Type.BOOLEAN, Type.STRING), (re.compile(b"true|false"), b'"%b"')
+    yield from (((source, Type.STRING), (re.compile(b'".*+', re.DOTALL), b"%b")) for source in (Type.STRING, Type.BYTES))
+
+
+_QUICK: Mapping[tuple[Type, Type], tuple[re.Pattern[bytes], bytes]] = dict(_quick_casts())
 
 
 def _cast_without_schema(value: Any, target: Type) -> Any:

@@ -58,10 +58,13 @@ class DateFormat:
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self._tokens = _tokens(pattern)
+        self._layout = _layout(self._tokens)
 
     def format(self, millis: int) -> str:
         """Return milliseconds since 1970-01-01 UTC as a text. Raises DataError outside the years 1 to 9999."""
         when = millis_to_timestamp(millis)
+        if self._layout is not None:
+            return self._layout.format(when, millis % 1000)
         return "".join(token.text if not token.letter else _WRITERS[token.letter](when, token.width) for token in self._tokens)
 
     def parse(self, text: str) -> int:
@@ -227,6 +230,23 @@ _WRITERS: Mapping[str, Callable[[datetime.datetime, int], str]] = {
     "Z": lambda _when, _width: "+0000",
     "X": lambda _when, _width: "Z",
 }
+
+
+#: Letters that are written as plain numbers: what `str.format` shows of a datetime and of its milliseconds.
+_SHOWN = {"y": "0.year", "M": "0.month", "L": "0.month", "d": "0.day", "H": "0.hour", "m": "0.minute", "s": "0.second", "S": "1"}
+
+
+def _layout(tokens: list[_Token]) -> str | None:
+    """Return a template for `str.format`, which takes a fifth of the time; None if a letter is more than a number."""
+    parts = []
+    for letter, width, text in tokens:
+        if not letter:
+            parts.append(text.replace("{", "{{").replace("}", "}}"))
+        elif letter not in _SHOWN or (letter == "y" and width == 2) or (letter in "ML" and width > 2):
+            return None
+        else:
+            parts.append(f"{{{_SHOWN[letter]}:0{width}d}}")
+    return "".join(parts)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------------------

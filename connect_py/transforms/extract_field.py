@@ -68,8 +68,8 @@ class ExtractField(OneSide):
 
     @property
     def handles_rows(self) -> bool:
-        """Whether the field is one of the row itself."""
-        return len(self._steps) == 1
+        """Whether the field is one of the row itself, and no null that rows show as a default is to be left of it."""
+        return len(self._steps) == 1 and self._with_default
 
     def row_change(self, route: Route) -> RowChange:
         """Return what leaves rows the field alone. Raises DataError and NeedsRecord where only `apply` can tell."""

@@ -265,7 +265,7 @@ class ExtractNewRecordState(Plugin):
         """Return what `apply` does, for rows that stay JSON. Raises DataError and NeedsRecord where each record has its own error."""
         envelope, keeps_tombstones = route.value_schema, self._mode == "rewrite-with-tombstone"
         if not is_envelope(envelope):
-            return lambda key, value: (route, key, value) if value is not None or keeps_tombstones else None
+            return lambda key, value: (route, key, value) if keeps_tombstones or value not in (None, NULL) else None
         read = event_reader(envelope)
         of_live = self._row_maker(route, self._live, b'"false"')
         of_dead = self._row_maker(route, self._dead, b'"true"') if self._rewrites else self._left_of_deletes(route)

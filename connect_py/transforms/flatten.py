@@ -6,12 +6,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.java_text import java_class
-from connect_py.data.schema import SchemaCache
+from connect_py.data.json_rows import NULL, NeedsRecord, leaves_reader, object_of
+from connect_py.data.json_values import value_writer
+from connect_py.data.schema import DECIMAL, SchemaCache
 from connect_py.errors import DataError
-from connect_py.transforms.base import KAFKA, AnyRecord, OneSide, key, like, require_map, require_schema, require_struct
+from connect_py.transforms.base import (
+    KAFKA,
+    AnyRecord,
+    OneSide,
+    key,
+    like,
+    require_map,
+    require_schema,
+    require_struct,
+    require_struct_schema,
+)
 
 
 class Flatten(OneSide):
@@ -21,6 +34,7 @@ class Flatten(OneSide):
     """
 
     PURPOSE = "flattening"
+    handles_rows = True
     KEYS = (
         key(
             "delimiter",
@@ -45,6 +59,25 @@ class Flatten(OneSide):
         source = require_struct(value, self.PURPOSE, schema)
         flat = self._schemas(schema)
         return self.changed(record, flat, Struct(flat, _values(schema, source)))
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what makes rows flat. Raises DataError and NeedsRecord where only `apply` can tell, or fails."""
+        schema = self.schema_in(route)
+        if schema is None:
+            return lambda key, value: (route, key, value)
+        read = leaves_reader(require_struct_schema(schema, self.PURPOSE))
+        flat = self._schemas(schema)
+        template, below_null = object_of([field.name for field in flat.fields]), [_null_text(field.schema) for field in flat.fields]
+
+        def flatten(row: bytes) -> bytes:
+            texts = read(row)
+            if None in texts:
+                texts = tuple([null if text is None else text for text, null in zip(texts, below_null, strict=True)])
+                if None in texts:
+                    raise NeedsRecord("A default's text is not known")
+            return template % texts
+
+        return self.changing(route, flat, flatten)
 
     def _name(self, prefix: str, name: str) -> str:
         return f"{prefix}{self._delimiter}{name}" if prefix else name
@@ -88,6 +121,13 @@ def _values(schema: Schema, value: Struct | None) -> Iterator[Any]:
             yield from _values(field.schema, None if value is None else value.without_default(field.name))
         else:
             yield None if value is None else value[field.name]
+
+
+def _null_text(schema: Schema) -> bytes | None:
+    """Return what rows show of a null, None for a default that this cannot write."""
+    if schema.default is None:
+        return NULL
+    return None if schema.name == DECIMAL or schema.type is Type.BYTES else value_writer(schema)(schema.default)
 
 
 class FlattenKey(Flatten):

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from connect_py.api import ConfigType, Header, Importance
+from connect_py.api import ConfigType, Header, Importance, Route
 from connect_py.api.config import REQUIRED, one_of
+from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct, values
-from connect_py.data.schema import SchemaCache
+from connect_py.data.schema import STRING, SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import (
     KAFKA,
@@ -53,10 +54,21 @@ class InsertHeader(Plugin):
         """Return the record with the header after the others."""
         return replace(record, headers=[*record.headers, self._header])
 
+    @property
+    def handles_rows(self) -> bool:
+        """Whether the header is a text, which is all that routes hold."""
+        return self._header.schema == STRING
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what gives rows the header."""
+        to = replace(route, headers=(*route.headers, (self._header.name, self._header.value)))
+        return lambda key, value: (to, key, value)
+
 
 class DropHeaders(Plugin):
     """Removes all headers of some names."""
 
+    handles_rows = True
     java_name = f"{KAFKA}DropHeaders"
     KEYS = (key("headers", ConfigType.LIST, REQUIRED, Importance.HIGH, "The name of the headers to be removed.", distinct()),)
 
@@ -66,6 +78,11 @@ class DropHeaders(Plugin):
     def apply(self, record: AnyRecord) -> AnyRecord:
         """Return the record with the other headers."""
         return replace(record, headers=[header for header in record.headers if header.name not in self._names])
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what leaves rows the other headers."""
+        to = replace(route, headers=tuple(header for header in route.headers if header[0] not in self._names))
+        return lambda key, value: (to, key, value)
 
 
 class _Plan(NamedTuple):

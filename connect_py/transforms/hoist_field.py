@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED
+from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
+from connect_py.data.json_rows import object_of
+from connect_py.data.json_values import keeping_null
 from connect_py.data.schema import SchemaCache, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import KAFKA, AnyRecord, OneSide, key, require_schema
@@ -16,6 +19,7 @@ from connect_py.transforms.base import KAFKA, AnyRecord, OneSide, key, require_s
 class HoistField(OneSide):
     """Wraps the value in a struct, or in a map when it has no schema; a null without a schema is wrapped too."""
 
+    handles_rows = True
     KEYS = (
         key(
             "field",
@@ -39,6 +43,13 @@ class HoistField(OneSide):
             raise DataError(f'Invalid value: null used for required field: "{self._field}", schema type: {schema.type.name}')
         updated = self._schemas(schema)
         return self.changed(record, updated, Struct(updated, [value]))
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what wraps rows. Raises DataError and NeedsRecord where only `apply` can tell, or fails."""
+        schema = require_schema(self.schema_in(route), "hoisting")
+        template = object_of([self._field])
+        allowed = keeping_null(schema, lambda row: row)
+        return self.changing_values(route, self._schemas(schema), lambda row: template % allowed(row))
 
     def _wrapped(self, schema: Schema | None) -> Schema:
         if not self._field:

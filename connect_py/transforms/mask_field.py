@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, non_empty
+from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.java_text import class_name
+from connect_py.data.json_rows import NULL, NeedsRecord, fields_changer
+from connect_py.data.json_values import TextChange, decimal_writer, keeping_null, value_reader, value_writer
+from connect_py.data.schema import DECIMAL
 from connect_py.data.times import EPOCH
 from connect_py.errors import DataError
 from connect_py.transforms.base import (
@@ -23,6 +27,7 @@ from connect_py.transforms.base import (
     key,
     require_map,
     require_struct,
+    require_struct_schema,
 )
 from connect_py.transforms.java_numbers import parse_float, to_float32, truncated, wrapped
 
@@ -80,6 +85,37 @@ class MaskField(OneSide):
                 index = source.schema.index_of(name)
                 values[index] = self._masked(values[index], field.schema)
         return self.changed(record, schema, Struct(source.schema, values))
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether a null becomes its default before it is masked, as rows show it."""
+        return self._with_defaults
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what masks fields of rows. Raises DataError and NeedsRecord where only `apply` can tell, or fails."""
+        schema = require_struct_schema(self.schema_in(route), self.PURPOSE)
+        changes = {i: self._text_mask(field.schema) for i, field in enumerate(schema.fields) if field.name in self._fields}
+        change = fields_changer(schema, changes)
+
+        def mask(row: bytes) -> bytes:
+            if row == NULL:
+                raise NeedsRecord("A null cannot be masked")
+            return change(row)
+
+        return self.changing_values(route, schema, mask)
+
+    def _text_mask(self, schema: Schema) -> TextChange:
+        read = value_reader(schema)
+        masked: bytes | None = None  # the same for all values of a field
+
+        def mask(text: bytes) -> bytes:
+            nonlocal masked
+            if masked is None:
+                write = decimal_writer(schema, text) if schema.name == DECIMAL else value_writer(schema)
+                masked = write(self._masked(read(text), schema))
+            return masked
+
+        return keeping_null(schema, mask)
 
     def _masked(self, value: Any, schema: Schema | None) -> Any:
         if value is None:

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigType, Importance
+from connect_py.api import ConfigType, Importance, Route
 from connect_py.api.config import REQUIRED, one_of
+from connect_py.api.transform import RowChange
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.java_text import java_class
+from connect_py.data.json_rows import fields_changer
+from connect_py.data.json_values import TextChange, keeping_null, value_changer
 from connect_py.data.schema import DATE, TIME, TIMESTAMP, SchemaCache
 from connect_py.data.times import (
     MILLIS_OF_DAY,
@@ -33,6 +36,7 @@ from connect_py.transforms.base import (
     require_fields,
     require_map,
     require_struct,
+    require_struct_schema,
 )
 from connect_py.transforms.date_format import DateFormat
 
@@ -119,6 +123,30 @@ class TimestampConverter(OneSide):
         if not self._field:
             return self.changed(record, updated, self._convert(value, schema))
         return self.changed(record, updated, None if value is None else self._convert_field(value, updated))
+
+    @property
+    def handles_rows(self) -> bool:
+        """Whether a field's null becomes its default before it is converted, as rows show it."""
+        return self._with_defaults or not self._field
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what converts times of rows. Raises DataError and NeedsRecord where only `apply` can tell."""
+        schema = self.schema_in(route)
+        if schema is None:
+            return lambda key, value: (route, key, value)
+        if self._field:
+            require_struct_schema(schema, self.PURPOSE)
+        updated = self._schemas(schema)
+        assert updated is not None
+        if not self._field:
+            return self.changing(route, updated, self._text_change(schema, updated), passes_null=False)
+        pairs = enumerate(zip(schema.fields, updated.fields, strict=True))
+        changes = {i: self._text_change(old.schema, new.schema) for i, (old, new) in pairs if old.name == self._field}
+        return self.changing(route, updated, keeping_null(updated, fields_changer(schema, changes)), passes_null=False)
+
+    def _text_change(self, source: Schema, target: Schema) -> TextChange:
+        self._convert(None, source)  # refuses what is no time
+        return value_changer(source, target, lambda value: self._from_millis(self._to_millis(value)))
 
     def _convert_field(self, value: Struct, updated: Schema | None) -> Struct:
         items = field_values(value, self._with_defaults)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from connect_py.api import ConfigType, Importance, Width
-from connect_py.data import Struct, Type
-from connect_py.data.schema import DATE, TIME
+from connect_py.api import ConfigType, Importance, Route, Width
+from connect_py.api.record import EncodedRow
+from connect_py.api.transform import RowChange
+from connect_py.data import Schema, Struct, Type
+from connect_py.data.json_events import event_reader, rest_reader
+from connect_py.data.json_rows import NULL, NeedsRecord, fields_changer
+from connect_py.data.json_values import TextChange, value_changer, value_reader
+from connect_py.data.schema import DATE, STRING, TIME
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, java_split
-from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, list_of_regex, option, required, struct_of
+from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, is_envelope, list_of_regex, option, required, struct_of
 from connect_py.transforms.zones import CONVERTERS, Zone, parse_zone
 
 _RULES_TEXT = '"source:<tablename>:<fieldnames>", "topic:<topicname>:<fieldnames>", "<matchname>:<fieldnames>"'
@@ -66,6 +72,7 @@ class TimezoneConverter(DebeziumTransform):
     which a clock in the zone shows that time.
     """
 
+    handles_rows = True
     java_name = f"{DEBEZIUM}TimezoneConverter"
     KEYS = (
         option(
@@ -121,15 +128,68 @@ class TimezoneConverter(DebeziumTransform):
             return record
         source = struct_of(envelope, "source")
         table = source.without_default("table") if source is not None and source.schema.field("table") else None
-        fields = self._rules.fields_of(record.topic, table) if self._has_rules else set()
-        if fields is None:
-            if self._includes:
-                return record
-            fields = set()
-        elif not fields and self._has_rules and not self._includes:
-            return record
-        changed = _changed(envelope, self._zone, fields, self._includes)
+        fields = self._fields_of(record.topic, table)
+        changed = None if fields is None else _changed(envelope, self._zone, fields, self._includes)
         return record if changed is None else replace(record, value=changed)
+
+    def row_change(self, route: Route) -> RowChange:
+        """Return what converts times of rows. Raises DataError and NeedsRecord where only `apply` can tell, or fails."""
+        envelope = route.value_schema
+        if not is_envelope(envelope):
+            return lambda key, value: (route, key, value)
+        read, read_table = event_reader(envelope), None
+        if self._has_rules and envelope.fields[2].schema.field("table"):
+            read_table = rest_reader(envelope, [("source", "table")])
+        known: dict[bytes, tuple[TextChange, TextChange]] = {}  # by table
+
+        def change(key: bytes | None, value: bytes | None) -> EncodedRow:
+            if value is None:
+                return route, key, None
+            before, after, rest = read(value)
+            table = NULL if read_table is None else read_table(rest)[0]
+            found = known.get(table)
+            if found is None:
+                found = known[table] = self._side_changes(route, None if table == NULL else value_reader(STRING)(table))
+            old, new = (NULL if row is None else made(row) for row, made in zip((before, after), found, strict=True))
+            return route, key, b'{"before":%b,"after":%b%b' % (old, new, rest)
+
+        return change
+
+    def _fields_of(self, topic: str, table: str | None) -> set[str] | None:
+        """Return the fields that an event's rule names, none for all of them; None where nothing is to be converted."""
+        if not self._has_rules:
+            return set()
+        fields = self._rules.fields_of(topic, table)
+        if fields is None:
+            return None if self._includes else set()
+        return fields if fields or self._includes else None
+
+    def _side_changes(self, route: Route, table: str | None) -> tuple[TextChange, TextChange]:
+        fields = self._fields_of(route.topic, table)
+        if fields is not None and any(field.startswith("source.") for field in fields):
+            raise NeedsRecord("Times of the source are converted")
+        before, after = (
+            (lambda row: row) if fields is None else self._rows_changer(side.schema, _named(fields, side.name))
+            for side in route.value_schema.fields[:2]
+        )
+        return before, after
+
+    def _rows_changer(self, row: Schema, named: set[str] | None) -> TextChange:
+        changes = {}
+        for index, field in enumerate(row.fields):
+            convert = CONVERTERS.get(field.schema.name or "")
+            if convert is not None and (named is None or (field.name in named) == self._includes):
+                changes[index] = value_changer(field.schema, field.schema, functools.partial(convert, self._zone))
+        return fields_changer(row, changes)
+
+
+def _named(fields: set[str], side: str) -> set[str] | None:
+    """Return the fields of a row, `before` or `after`, that a rule names; None for all of them."""
+    if not fields:
+        return None
+    others = ("source.", "before.", "after.")
+    own = {field.removeprefix(f"{side}.") for field in fields if field.startswith(f"{side}.")}
+    return own | {field for field in fields if not field.startswith(others)}
 
 
 def _changed(envelope: Struct, zone: Zone, fields: set[str], includes: bool) -> Struct | None:
@@ -139,14 +199,13 @@ def _changed(envelope: Struct, zone: Zone, fields: set[str], includes: bool) -> 
         part = struct_of(envelope, side)
         if part is None:
             continue
-        named = {field.removeprefix(f"{side}.") for field in fields if field.startswith(f"{side}.")}
-        if side == "source":
+        if side != "source":
+            named = _named(fields, side)
+        else:
+            named = {field.removeprefix("source.") for field in fields if field.startswith("source.")}
             if not named:
                 continue
-        else:
-            others = ("source.", "before.", "after.")
-            named |= {field for field in fields if not field.startswith(others)}
-        converted = _converted(part, zone, None if not fields else named, includes, is_source=side == "source")
+        converted = _converted(part, zone, named, includes, is_source=side == "source")
         if converted is not None:
             values = values or list(envelope.values)
             values[envelope.schema.index_of(side)] = converted

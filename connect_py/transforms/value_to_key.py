@@ -11,7 +11,7 @@ from connect_py.api.config import REQUIRED
 from connect_py.api.record import EncodedRow
 from connect_py.api.transform import RowChange
 from connect_py.data import Schema, Struct
-from connect_py.data.json_rows import NULL, NeedsRecord, fields_reader, object_of
+from connect_py.data.json_rows import NULL, NeedsRecord, fields_reader, is_plain, object_of
 from connect_py.data.schema import DECIMAL, SchemaCache, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import (
@@ -72,7 +72,7 @@ class ValueToKey(Plugin):
         """Return what gives rows the key. Raises DataError and NeedsRecord for what it cannot know of all of them."""
         source = require_struct_schema(route.value_schema, _PURPOSE)
         schema, taken = self._plans(source)
-        if any(field.schema.name == DECIMAL for field in schema.fields):
+        if any(field.schema.name == DECIMAL or not is_plain(field.schema) for field in schema.fields):
             raise NeedsRecord("The converter of keys may write decimals otherwise")
         to, read, template = replace(route, key_schema=schema), fields_reader(source, taken), object_of(self._fields)
 

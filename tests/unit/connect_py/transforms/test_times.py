@@ -36,6 +36,14 @@ def test_patterns_write_what_java_writes(pattern, text):
 
 
 @pytest.mark.parametrize(
+    "pattern", ["yyyy-MM-dd'T'HH:mm:ss.SSS", "y M d H m s S", "yyyyy LL 'a{0}b' ddd HHH", "yyy{}'%s'SS", "yy MM", "MMM d", ""]
+)
+@pytest.mark.parametrize("millis", [MILLIS, 0, -1, -62135596800000, 253402300799999, 59_999])
+def test_a_pattern_of_plain_numbers_writes_what_its_letters_do_one_by_one(pattern, millis):
+    assert DateFormat(pattern).format(millis) == DateFormat(f"{pattern}G").format(millis).removesuffix("AD")
+
+
+@pytest.mark.parametrize(
     ("pattern", "text", "moment"),
     [
         ("yyyy-MM-dd", "2024-5-7 and more", "2024-05-07T00:00"),

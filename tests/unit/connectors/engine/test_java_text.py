@@ -74,6 +74,7 @@ def test_floats_look_as_in_java(value, text):
 @given(st.floats(allow_nan=False))
 def test_a_double_reads_back_as_itself(value):
     assert float(double_text(value)) == value
+    assert double_text(value) == reformat(repr(value))
 
 
 @given(st.floats(width=32, allow_nan=False))
