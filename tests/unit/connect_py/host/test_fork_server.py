@@ -1,5 +1,7 @@
 """The process that tasks are forked from, and what a worker learns of its children."""
 
+import functools
+import logging
 import os
 import signal
 import subprocess
@@ -174,6 +176,31 @@ def test_a_forked_task_shows_its_name_and_the_trace_of_its_failure(launcher: Lau
     assert [event["type"] for event in events[:-1]] == ["failed"]
     assert events[-1].code == 1
     eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "reaping", 10, 0.01)
+
+
+def shown_words(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+def test_tasks_of_one_server_show_a_name_each(launcher: Launcher) -> None:
+    """The server finds the place of the name once for all."""
+    plugin = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    start = {
+        "task": 0, "log_level": "INFO", "log_levels": {"asyncio": logging.WARNING, "urllib3": logging.ERROR}, "worker": {}, "config": {},
+        "class": plugin, "plugins": {plugin: {"target": "connectors.file.source:FileStreamSourceConnector"}}, "task_config": {},
+        "paused": False, "leased": True,
+    }  # fmt: skip
+    tasks = {
+        name: TaskProcess(functools.partial(launcher.launch, name), {**start, "connector": name}, lambda event: None)
+        for name in ("orders", "invoices-ü")
+    }
+    for name, task in tasks.items():  # each waits for its lease
+        eventually(lambda pid=task.pid, name=name: f"{name}-0" in shown_words(pid), f"the name of {name}", 20, 0.01)  # type: ignore[misc]
+    assert all(FORK_SERVER not in shown_words(task.pid) for task in tasks.values())
+    assert FORK_SERVER in shown_words(server_pid(launcher))
+    for task in tasks.values():
+        task.kill()
+    eventually(lambda: not any(task.is_alive for task in tasks.values()), "the end of both", 20, 0.01)
 
 
 def test_a_forked_process_shows_its_tasks_name() -> None:
