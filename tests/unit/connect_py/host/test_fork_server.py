@@ -22,8 +22,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ta
 
 #: A task that does what it reads: prints to both streams, and ends as it is told.
 TASK = """
-import os, signal, sys
+import os, signal, ssl, sys
 from connect_py.task.fork_server import serve
+ssl.RAND_bytes(1)  # OpenSSL begins here, as in the worker's
 if not serve():
     sys.exit(0)
 for line in open(0, "rb", closefd=False):
@@ -36,6 +37,8 @@ for line in open(0, "rb", closefd=False):
         os.write(1, value.encode() + b"\\n"); os.write(2, b"! " + value.encode() + b"\\n")
     elif word == "files":
         os.write(1, str(sorted(int(name) for name in os.listdir("/proc/self/fd"))).encode() + b"\\n")
+    elif word == "random":
+        os.write(1, ssl.RAND_bytes(16).hex().encode() + b"\\n")
     elif word == "group":
         os.write(1, f"{os.getpid() == os.getpgrp() == os.getsid(0)}\\n".encode())
 """
@@ -69,6 +72,16 @@ def test_a_forked_process_has_pipes_and_a_process_group_of_its_own(server: ForkS
         process.stdin.write(b"exit 0\n")
         assert process.wait(10) == 0
     close(first, second)
+
+
+def test_forked_processes_have_random_numbers_of_their_own(server: ForkServer) -> None:
+    """OpenSSL has begun in the server, keys and nonces of a connection must not be those of another task's."""
+    processes = [server.fork() for _ in range(3)]
+    assert len({told(process, "random") for process in processes}) == 3
+    for process in processes:
+        process.stdin.write(b"exit 0\n")
+        assert process.wait(10) == 0
+    close(*processes)
 
 
 def test_a_forked_process_holds_no_descriptor_of_its_siblings(server: ForkServer) -> None:

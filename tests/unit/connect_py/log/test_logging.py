@@ -172,7 +172,7 @@ def test_a_level_that_a_logger_has_is_not_set_again() -> None:
     class Counting(logging.Logger):
         count = 0
 
-        def setLevel(self, level: int | str) -> None:  # noqa: N802  # as in the standard library
+        def setLevel(self, level: int | str) -> None:
             self.count += 1
             super().setLevel(level)
 
