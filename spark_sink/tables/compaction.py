@@ -19,17 +19,33 @@ _MANY_DELETED = 0.05
 _LARGER = 2
 
 
-def to_rewrite(files: Mapping[str, KeyedFile], deleted: Mapping[str, int], target: int, *, thoroughly: bool = False) -> list[str]:
-    """Return the paths of files to write again, as one: small ones, and those with many deleted rows.
+def to_rewrite(
+    files: Mapping[str, KeyedFile], deleted: Mapping[str, int], target: int, *, thoroughly: bool = False
+) -> dict[str, list[str]]:
+    """Return the paths of files to write again, as one of each partition: small ones, and those with many deleted rows.
 
     Args:
-        files: those of one partition, by path.
+        files: by path. Those whose partition is not known stay as they are.
         deleted: how many rows of a file are, by path; none where it is not there.
         target: the size of a compacted file, in bytes. Those of less than half of it are small.
         thoroughly: take all small files, whatever their sizes are.
     """
+    places: dict[str, dict[str, KeyedFile]] = {}
+    for path, file in files.items():
+        if file.partition is not None:
+            places.setdefault(file.partition, {})[path] = file
+    found = {place: _of_partition(each, deleted, target, thoroughly=thoroughly) for place, each in places.items()}
+    return {place: paths for place, paths in found.items() if paths}
+
+
+def is_small(file: KeyedFile, target: int) -> bool:
+    """Return whether a file is written again because of its size; `target` as of `to_rewrite`."""
+    return 2 * file.size < target
+
+
+def _of_partition(files: Mapping[str, KeyedFile], deleted: Mapping[str, int], target: int, *, thoroughly: bool) -> list[str]:
     found = [path for path, file in files.items() if deleted.get(path, 0) > _MANY_DELETED * (file.rows or 0)]
-    others = {path: file.size for path, file in files.items() if 2 * file.size < target and path not in found}
+    others = {path: file.size for path, file in files.items() if is_small(file, target) and path not in found}
     size, taken, small = sum(files[path].size for path in found), 0, sorted(others, key=others.__getitem__)
     for count, path in enumerate(small, 1):
         if thoroughly or others[path] <= _LARGER * size:

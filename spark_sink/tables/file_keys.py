@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spark_sink.sql.keys import Value
@@ -31,11 +31,14 @@ class KeyedFile:
         rows: how many it has, deleted ones included; None when its writer has not said so.
         size: in bytes.
         bounds: the least and the greatest value, or what lies beyond them, of columns whose bounds are known.
+        partition: what its rows have in common, as a text that no other partition of the table has; empty in tables without partitions;
+            None when it is not known, or the table is partitioned in another way by now.
     """
 
     rows: int | None
     size: int
     bounds: Mapping[str, tuple[Any, Any]]
+    partition: str | None = field(default="", kw_only=True)
 
     def may_hold(self, column: str, values: Sequence[Value], *, are_ends: bool = False) -> bool:
         """Return whether one of the sorted values can be in the column, or one between the first and the last."""

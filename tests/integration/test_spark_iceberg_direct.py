@@ -10,7 +10,7 @@ import pytest
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink.config.layout import Layout
+from spark_sink.config.layout import Layout, parse_partitions
 from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
 from spark_sink.spark.local import evaluate
@@ -60,7 +60,9 @@ def held(spark: Any, rows: Sequence[Row]) -> Any:
 class Written:
     """A table that is written directly, and maybe one that is written by statements."""
 
-    def __init__(self, lake: Lake, spark: Any, shape: Shape, *ways: str, required: Sequence[str] = ()) -> None:
+    def __init__(
+        self, lake: Lake, spark: Any, shape: Shape, *ways: str, required: Sequence[str] = (), layout: Layout | None = None
+    ) -> None:
         self.lake, self.spark, self.shape, self.offset = lake, spark, shape, 0
         self.statements: list[str] = []
         self.names = {way: TableName(("public", way)) for way in ("direct", *ways)}
@@ -71,7 +73,7 @@ class Written:
         config = parse(lake.config("t"))
         self.tables: dict[str, Any] = {way: watched(spark, config, Writer("lake", 0, 1)) for way, watched in self.watched.items()}
         for way, name in self.names.items():
-            self.tables[way].create(name, COLUMNS, frozenset((*shape.keys, *required)), {}, Layout())
+            self.tables[way].create(name, COLUMNS, frozenset((*shape.keys, *required)), {}, layout or Layout())
 
     def merge(self, rows: Sequence[Row]) -> None:
         self._write("merge", rows)
@@ -165,6 +167,40 @@ def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: Lake, spar
     ]
     assert said[0] == said[1]
     assert len(lake.whole_rows("direct")) == len(written.rows()), "as pyiceberg reads it"
+
+
+@pytest.mark.parametrize("text", ["days(made)", "name", "bucket(id, 3), truncate(name, 2)"])
+def test_rows_of_partitions_are_replaced_as_by_the_statement(lake: Lake, spark: Any, text: str) -> None:
+    [seed] = seeds(1)
+    print(f"seed {seed}")
+    written = Written(lake, spark, shape_of("id"), "statements", layout=Layout(parse_partitions(text)))
+    compaction = None
+    for number, rows in enumerate(batches(random.Random(seed), ("id",), (12, 1, 30, 30, 150, 5))):
+        written.merge(rows)
+        assert written.rows("direct") == written.rows("statements"), number
+        assert not written.is_by_statement
+        if compaction is not None:
+            compaction.commit()
+            assert written.rows("direct") == written.rows("statements"), "rows that a batch has replaced since the writing are gone"
+        compaction = written.compaction() if number in (1, 3) else None
+        if compaction is not None:
+            compaction.write()
+        if number == 2:  # files that the driver has not seen
+            written.tables["direct"].forget()
+            policy = MaintenancePolicy.of(parse(lake.config("t")))
+            written.tables["direct"].compact(written.names["direct"], policy, thoroughly=True)
+        if number == 3:
+            for way in written.names:
+                spark.sql(f"ALTER TABLE {lake.sql(way)} ADD PARTITION FIELD bucket(2, price)")
+        if number == 4:
+            for way in written.names:
+                spark.sql(f"ALTER TABLE {lake.sql(way)} DROP PARTITION FIELD bucket(2, price)")
+    assert len(lake.whole_rows("direct")) == len(written.rows()), "as pyiceberg reads it"
+    asked = (
+        f"SELECT DISTINCT file_path FROM {lake.sql('direct')}.position_deletes p JOIN {lake.sql('direct')}.data_files d USING (file_path)"
+    )
+    wrong = f"{asked} WHERE p.spec_id <> d.spec_id OR to_json(p.partition) <> to_json(d.partition)"
+    assert spark.sql(wrong).collect() == [], "deletes are of the partition of their rows"
 
 
 def notes(*numbers: int, op: str = "u", name: str = "n") -> list[Row]:
@@ -285,7 +321,6 @@ def test_a_missing_value_that_the_table_needs_is_refused_as_by_the_statement(lak
         "SET TBLPROPERTIES ('write.delete.granularity' = 'file')",
         "SET TBLPROPERTIES ('write.delete.format.default' = 'orc')",
         "SET TBLPROPERTIES ('format-version' = '3')",
-        "ADD PARTITION FIELD bucket(2, id)",
         "ADD COLUMN mine STRING",
     ],
 )
@@ -442,3 +477,21 @@ def test_a_table_to_which_rows_are_only_appended_is_compacted_without_a_statemen
         assert len(written.rows()) == len(lake.whole_rows("direct")) == expected
         assert lake.files("direct") == 1
         written.append(notes(1))
+
+
+def test_partitions_are_compacted_by_themselves(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id"), layout=Layout(parse_partitions("name")))
+    for number in range(3):
+        written.merge([("u", 10 * number + at, place, "2020-01-01", "1.00") for at, place in enumerate("aabc") if at < 2 or number < 2])
+    written.merge(notes(30, name="d"))
+    compaction = written.compaction()
+    compaction.write()
+    written.merge([("d", 0, "a", "2020-01-01", "1.00"), ("u", 11, "b", "2020-01-01", "9.00")])
+    compaction.commit()
+    found = spark.sql(f"SELECT partition.name, content, count(*) n FROM {lake.sql('direct')}.files GROUP BY ALL ORDER BY ALL").collect()
+    assert [tuple(row) for row in found] == [("a", 0, 1), ("a", 1, 1), ("b", 0, 2), ("c", 0, 1), ("d", 0, 1)]
+    ids = {"a": (1, 10, 20, 21), "b": (2, 11, 12), "c": (3, 13), "d": (30,)}
+    assert {(row["id"], row["name"]) for row in lake.whole_rows("direct")} == {(id_, place) for place in ids for id_ in ids[place]}
+    written.merge(notes(1, 10, 13, op="d"))
+    assert not written.is_by_statement
+    assert sorted(row["id"] for row in written.rows()) == [2, 3, 11, 12, 20, 21, 30]

@@ -7,7 +7,6 @@ path names a file; an `add` and a `remove` of the same path in a commit give it 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -61,12 +60,10 @@ class DataFile(KeyedFile):
     Attributes:
         action: its `add`, as JSON.
         deleted: how many of its rows are.
-        partition: its values of the columns by which the table is partitioned, as JSON.
     """
 
     action: str
     deleted: int
-    partition: str
 
 
 class LiveFiles:
@@ -115,12 +112,10 @@ class LiveFiles:
         return files_holding(self._files, keys, are_ends=are_ends)
 
     def to_compact(self, target: int, *, thoroughly: bool = False) -> dict[str, DataFile]:
-        """Return the files, by path, to write again, as `to_rewrite` has them for each partition."""
-        places: dict[str, dict[str, DataFile]] = defaultdict(dict)
-        for path, file in self._files.items():
-            places[file.partition][path] = file
+        """Return the files, by path, to write again, as `to_rewrite`."""
         deleted = {path: file.deleted for path, file in self._files.items()}
-        return {path: files[path] for files in places.values() for path in to_rewrite(files, deleted, target, thoroughly=thoroughly)}
+        chosen = to_rewrite(self._files, deleted, target, thoroughly=thoroughly)
+        return {path: self._files[path] for paths in chosen.values() for path in paths}
 
     @property
     def is_clustered(self) -> bool:
@@ -169,7 +164,7 @@ class LiveFiles:
         }
         deleted = (add.get("deletionVector") or {}).get("cardinality", 0)
         partition = json.dumps(add.get("partitionValues") or {}, sort_keys=True)
-        return DataFile(stats.get("numRecords"), add["size"], bounds, json.dumps({"add": add}), deleted, partition)
+        return DataFile(stats.get("numRecords"), add["size"], bounds, json.dumps({"add": add}), deleted, partition=partition)
 
 
 def _is_on(settings: Mapping[str, str], name: str) -> bool:

@@ -169,6 +169,7 @@ class DirectBranches:
         branch: str,
         add: Callable[[Any], None],
         properties: Callable[[int], Mapping[str, str]],
+        table: Any = None,
     ) -> int:
         """Make files the next snapshot of a branch, in one version of the table's metadata, and return it.
 
@@ -178,6 +179,7 @@ class DirectBranches:
             branch: a name for the time within that version.
             add: gives the files to a `RowDelta` of Iceberg's.
             properties: as of `publish`.
+            table: as it was loaded; a transaction looks for its newest state by itself.
 
         Raises:
             Refused: the branch has another head.
@@ -193,7 +195,7 @@ class DirectBranches:
             add(row_delta)
             row_delta.commit()
 
-        return self._published(name, target, branch, prepare, properties)
+        return self._published(name, target, branch, prepare, properties, table)
 
     def _published(
         self,
@@ -202,10 +204,12 @@ class DirectBranches:
         branch: str,
         prepare: Callable[[Any], None],
         properties: Callable[[int], Mapping[str, str]],
+        table: Any = None,
     ) -> int:
         # A transaction is of the metadata that it began with: others' changes make it fail, also those that would not matter.
         for left in reversed(range(_ATTEMPTS)):
-            transaction = self._load(name).newTransaction()
+            transaction = (self._load(name) if table is None else table).newTransaction()
+            table = None
             prepare(transaction)
             head = int(transaction.table().refs().get(branch).snapshotId())
             transaction.manageSnapshots().fastForwardBranch(target, branch).removeBranch(branch).commit()

@@ -21,11 +21,12 @@ from spark_sink.spark.local import having_settings
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import TableState
 from spark_sink.tables.batch_rows import FewRows, Matches
+from spark_sink.tables.compaction import is_small
 from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
-from spark_sink.tables.iceberg.branches import is_refused
-from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, Rewrite, bounds_of, delete_file
-from spark_sink.tables.iceberg.jvm import IcebergJvm, Rewritten, Written
+from spark_sink.tables.iceberg.compaction import DirectCompaction
+from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bounds_of, delete_file
+from spark_sink.tables.iceberg.jvm import IcebergJvm, Written
 from spark_sink.tables.iceberg.positions import COLUMNS as POSITIONS
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import quote
@@ -41,6 +42,9 @@ _MOST_DELETED = 100_000
 
 #: Bytes and rows of files that a compaction writes again here.
 _MOST_REWRITTEN, _MOST_ROWS_REWRITTEN = 64 << 20, 1_000_000
+
+#: Partitions that a compaction writes, each into an open file.
+_MOST_PARTITIONS = 50
 
 #: Batches after which a table that had too many files is looked at again.
 _REST = 100
@@ -59,13 +63,11 @@ class Batch:
     Attributes:
         head: the snapshot on which it follows.
         written: the new files.
-        deleted: positions of rows that are not to be in the table any more, by the path of their file.
         summary: what a MERGE says of itself in its snapshot.
     """
 
     head: int | None
     written: Written
-    deleted: Mapping[str, Sequence[int]] = field(default_factory=dict)
     summary: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -133,13 +135,13 @@ class DirectTable:
             "not-matched-by-source-updated": 0,
             "not-matched-by-source-deleted": 0,
         }
-        written = self._jvm.write(table, put, deleted) if put is not None or deleted else Written()
-        return Batch(head, written, deleted, {f"spark.merge-into.num-target-rows-{what}": str(count) for what, count in summary.items()})
+        written = self._jvm.write(table, snapshot, put, deleted) if put is not None or deleted else Written()
+        return Batch(head, written, {f"spark.merge-into.num-target-rows-{what}": str(count) for what, count in summary.items()})
 
     def append(self, rows: DataFrame, shape: Shape, head: int | None) -> Batch:
         """Write rows that replace none; otherwise as `merge`."""
-        table, _ = self._begin(shape, head)
-        return Batch(head, self._jvm.write(table, self._held(rows, shape, has_deletes=False), {}))
+        table, snapshot = self._begin(shape, head)
+        return Batch(head, self._jvm.write(table, snapshot, self._held(rows, shape, has_deletes=False), {}))
 
     def compaction(self, target: int) -> DirectCompaction | None:
         """Return what is to be done to write small files, and those with many deleted rows, again as one; None if nothing is.
@@ -151,13 +153,15 @@ class DirectTable:
             NotDirect: the statement must do it: the table is not for batches without one, or there is more to write than the driver should.
         """
         table, snapshot, live = self.at_rest()
-        rewrite = live.to_rewrite(target)
-        files = rewrite.files.values()
+        if any(file.partition is None and is_small(file, target) for file in live.files.values()):
+            raise NotDirect
+        rewrites = live.to_rewrite(target)[:_MOST_PARTITIONS]
+        files = [file for rewrite in rewrites for file in rewrite.files.values()]
         if sum(file.size for file in files) > _MOST_REWRITTEN or sum(file.rows or 0 for file in files) > _MOST_ROWS_REWRITTEN:
             raise NotDirect
-        if not files and not live.replaced(rewrite, None).deletes:
+        if not files and not live.replaced((), {}).deletes:
             return None
-        return DirectCompaction(self, self._jvm, rewrite, table, snapshot)
+        return DirectCompaction(self, self._jvm, rewrites, table, snapshot)
 
     def at_rest(self) -> tuple[Any, Any, LiveFiles]:
         """Return the table, its head and the head's files, of which all deleted rows are known. Raises NotDirect."""
@@ -177,10 +181,14 @@ class DirectTable:
         live, table, self._table = self._live, self._table, None
         if live is None or table is None or live.head != batch.head:
             return
-        paths = [str(file.location()) for file in batch.written.deletes]
-        for path in paths:
-            live.read(path, batch.deleted if path == paths[0] else {})
+        for file, positions in zip(batch.written.deletes, batch.written.positions, strict=True):
+            live.read(str(file.location()), positions)
         live.follow(head, Changes(self._jvm.data_files(table, batch.written.data, self._types(live.columns)), (), (), ()))
+
+    @property
+    def table(self) -> Any:
+        """Iceberg's own table, as it was looked at last."""
+        return self._table
 
     def discard(self, batch: Batch) -> None:
         """Remove the files of a batch that no snapshot will have."""
@@ -215,8 +223,6 @@ class DirectTable:
 
     def _has_settings(self, table: Any) -> bool:
         """Return whether the table is one that may be written here, and is written as here."""
-        if not table.spec().isUnpartitioned() or int(table.specs().size()) > 1:
-            return False
         if (text := self._jvm.write_settings(table)) != self._settings[0]:
             properties = table.properties()
             fits = all(properties.get(name) == value for name, value in _REQUIRED_SETTINGS.items())
@@ -283,6 +289,7 @@ class DirectTable:
         found = self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}.files VERSION AS OF {head} LIMIT {MOST_FILES + 1}").collect()
         if len(found) > MOST_FILES:
             return None
+        partition = None if self._jvm.is_partitioned(table) else ""
         files: dict[str, KeyedFile] = {}
         deletes: list[DeleteFile] = []
         for content, format_, path, rows, size, *ends in found:
@@ -291,7 +298,7 @@ class DirectTable:
                 continue
             of_keys = [None if end is None else bytes(end) for end in ends]
             pairs = zip(of_keys[::2], of_keys[1::2], strict=True)
-            files[path] = KeyedFile(rows, size, bounds_of(dict(zip(keys, pairs, strict=True)), types))
+            files[path] = KeyedFile(rows, size, bounds_of(dict(zip(keys, pairs, strict=True)), types), partition=partition)
         live = LiveFiles(keys)
         live.follow(head, Changes(files, (), deletes, ()))
         return live
@@ -325,46 +332,3 @@ def _since(table: Any, snapshot: Any, known: int | None) -> Sequence[Any] | None
             return found[::-1] if known is None else None
         snapshot = table.snapshot(int(parent))
     return None if snapshot is None else found[::-1]
-
-
-class DirectCompaction:
-    """A compaction of one table, whose head may move between its two parts."""
-
-    def __init__(self, of: DirectTable, jvm: IcebergJvm, rewrite: Rewrite, table: Any, snapshot: Any) -> None:
-        self._of = of
-        self._jvm = jvm
-        self._rewrite = rewrite
-        self._table = table
-        self._snapshot = snapshot
-        self._rewritten = Rewritten(Written(), ())
-
-    def write(self) -> None:
-        """Write the rows that are left in the snapshot that was the head."""
-        if self._rewrite.files:
-            self._rewritten = self._jvm.rewrite(self._table, self._snapshot, self._rewrite)
-
-    def commit(self) -> tuple[int, int] | None:
-        """Have new files in the place of the old ones, without rows that have been deleted since, and with fewer files of positions.
-
-        Returns:
-            The branch's newest snapshot but one, and the newest; the former is of somebody else if a commit has come in between. None if
-            the table cannot be followed any more; it stays as it is.
-        """
-        new = self._rewritten.new
-        try:
-            table, snapshot, live = self._of.at_rest()
-            if self._jvm.schema_id(table) != self._jvm.schema_id(self._table):
-                raise NotDirect
-            if len(new.data) > 1 or sum(int(file.recordCount()) for file in new.data) != self._rewrite.rows:
-                raise NotDirect
-            replaced = live.replaced(self._rewrite, next((str(file.location()) for file in new.data), None))
-            self._jvm.commit_rewritten(table, self._of.branch, int(snapshot.snapshotId()), self._rewritten, replaced)
-        except Exception as error:
-            if isinstance(error, NotDirect) or is_refused(error):
-                self._jvm.discard(self._table, new)
-            if isinstance(error, NotDirect):
-                return None
-            raise
-        table.refresh()
-        after = table.snapshot(table.refs().get(self._of.branch).snapshotId())
-        return int(after.parentId()), int(after.snapshotId())

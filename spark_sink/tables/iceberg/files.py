@@ -61,13 +61,15 @@ class Changes:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Data files whose rows are written again, as one file, in this order and without the deleted ones.
+    """Data files of a partition whose rows are written again, as one file, in this order and without the deleted ones.
 
     Attributes:
+        partition: as of `KeyedFile`.
         files: by path.
         deleted: sorted positions of their rows that are deleted when the writing begins, by path.
     """
 
+    partition: str
     files: Mapping[str, KeyedFile]
     deleted: Mapping[str, Sequence[int]]
 
@@ -137,31 +139,36 @@ class LiveFiles:
         """Return the files, by path, that can hold rows with a key, as `files_holding`."""
         return files_holding(self.files, keys)
 
-    def to_rewrite(self, target: int) -> Rewrite:
+    def to_rewrite(self, target: int) -> list[Rewrite]:
         """Return the data files that are worth writing again, once no file is `unread`; `target` as of `to_rewrite`."""
         counts = Counter[str]()
         for deleted in self.deletes.values():
             counts.update({path: len(positions) for path, positions in deleted.items()})
-        chosen = to_rewrite(self.files, counts, target)
-        return Rewrite({path: self.files[path] for path in chosen}, {path: sorted(self.deleted_rows(path)) for path in chosen})
+        return [
+            Rewrite(place, {path: self.files[path] for path in paths}, {path: sorted(self.deleted_rows(path)) for path in paths})
+            for place, paths in to_rewrite(self.files, counts, target).items()
+        ]
 
-    def replaced(self, rewrite: Rewrite, new: str | None) -> Replaced:
+    def replaced(self, rewrites: Sequence[Rewrite], new: Mapping[str, str]) -> Replaced:
         """Return the files of positions that go with data files, and with those that are gone; if many would be left, all of them.
 
         Args:
-            rewrite: what has been written since, while further rows may have been deleted.
-            new: the path of the new data file; None if no row was left.
+            rewrites: what has been written since, while further rows may have been deleted.
+            new: the paths of the new data files by partition; of one of which no row was left there is none.
         """
-        gone = set(rewrite.files) | {path for deleted in self.deletes.values() for path in deleted if path not in self.files}
+        gone = {path for rewrite in rewrites for path in rewrite.files} | {
+            path for deleted in self.deletes.values() for path in deleted if path not in self.files
+        }
         of_gone = [path for path, deleted in self.deletes.items() if not gone.isdisjoint(deleted)]
         deletes = list(self.deletes) if len(self.deletes) - len(of_gone) >= _MANY_DELETES else of_gone
         kept: dict[str, set[int]] = {}
         for path, positions in ((path, self.deletes[of][path]) for of in deletes for path in self.deletes[of]):
             if path not in gone:
                 kept.setdefault(path, set()).update(positions)
-        since = {path: self.deleted_rows(path) - set(rewrite.deleted[path]) for path in rewrite.files}
-        if new is not None and (moved := rewrite.moved(since)):
-            kept[new] = set(moved)
+        for rewrite in rewrites:
+            since = {path: self.deleted_rows(path) - set(rewrite.deleted[path]) for path in rewrite.files}
+            if rewrite.partition in new and (moved := rewrite.moved(since)):
+                kept[new[rewrite.partition]] = set(moved)
         return Replaced(deletes, {path: sorted(positions) for path, positions in kept.items()})
 
     @property

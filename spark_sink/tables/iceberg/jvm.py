@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
 from spark_sink.spark.local import activate, java_class, scala_object
-from spark_sink.tables.direct import Columns, has_known
+from spark_sink.tables.direct import Columns, NotDirect, has_known
 from spark_sink.tables.file_keys import KeyedFile
 from spark_sink.tables.iceberg.branches import is_refused, load_table, quoted
 from spark_sink.tables.iceberg.files import Changes, DeleteFile, Replaced, Rewrite, bounds_of, delete_file
@@ -36,15 +36,22 @@ def has_known_iceberg(spark: Any) -> bool:
 
 @dataclass(frozen=True)
 class Written:
-    """Files that no snapshot has yet, as Iceberg has them."""
+    """Files that no snapshot has yet, as Iceberg has them.
+
+    Attributes:
+        data: data files.
+        deletes: files of positions.
+        positions: what each of these has.
+    """
 
     data: Sequence[Any] = ()
     deletes: Sequence[Any] = ()
+    positions: Sequence[Mapping[str, Sequence[int]]] = ()
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A new data file, which no snapshot has yet, or none, and those whose rows it has, as Iceberg has them."""
+    """New data files, which no snapshot has yet, and those whose rows they have, as Iceberg has them."""
 
     new: Written
     old: Sequence[Any]
@@ -59,6 +66,7 @@ class IcebergJvm:
         self._name = name
         self._task_ids = itertools.count()
         self._factory: tuple[Any, Any] = (None, None)  # what it depends on, and Iceberg's factory of writers
+        self._places: dict[str, Any] = {}  # data files of partitioned tables, without statistics
         self._in_this_thread = self._module("org.apache.spark.util.ThreadUtils").sameThreadExecutorService()
         self._write_all: Any = None
 
@@ -91,12 +99,19 @@ class IcebergJvm:
         """Return a text that changes with what the table's properties say of writing."""
         return str(self._class(f"{_ICEBERG}.util.PropertyUtil").propertiesWithPrefix(table.properties(), "write.").toString())
 
+    def is_partitioned(self, table: Any) -> bool:
+        """Return whether a table has partitions, or may have files that have some."""
+        return not table.spec().isUnpartitioned() or int(table.specs().size()) > 1
+
     def format_version(self, table: Any) -> int:
         return int(self._class(f"{_ICEBERG}.TableUtil").formatVersion(table))
 
     def schema_id(self, table: Any) -> str:
-        """Return a text that the schema of no other table has, nor another one of this table, also if it is made again."""
-        return f"{table.uuid().toString()} {int(table.schema().schemaId())}"
+        """Return a text that the schema of no other table has, nor another one of this table, also if it is made again.
+
+        Another schema is also one with other partitions.
+        """
+        return f"{table.uuid().toString()} {int(table.schema().schemaId())} {int(table.spec().specId())}"
 
     def columns(self, table: Any) -> Columns:
         """Return the table's columns."""
@@ -120,9 +135,13 @@ class IcebergJvm:
         """
         builder = self._class(f"{_ICEBERG}.SnapshotChanges").builderFor(table)
         made = builder.snapshot(snapshot).executeWith(self._in_this_thread).build()
+        added, removed = self.data_files(table, self._each(made.addedDataFiles()), types), list[str]()
+        for file in self._each(made.removedDataFiles()):
+            removed.append(str(file.location()))
+            self._places.pop(removed[-1], None)
         return Changes(
-            self.data_files(table, self._each(made.addedDataFiles()), types),
-            [str(file.location()) for file in self._each(made.removedDataFiles())],
+            added,
+            removed,
             [self._delete_file(file) for file in self._each(made.addedDeleteFiles())],
             [str(file.location()) for file in self._each(made.removedDeleteFiles())],
         )
@@ -134,10 +153,23 @@ class IcebergJvm:
 
     def data_files(self, table: Any, files: Iterable[Any], types: Mapping[str, str]) -> dict[str, KeyedFile]:
         """Return data files of Iceberg's as `LiveFiles` has them, by path."""
-        ids = dict(zip(types, self.ids(table, types), strict=True))
-        return {str(file.location()): self._data_file(file, ids, types) for file in files}
+        ids, found = dict(zip(types, self.ids(table, types), strict=True)), dict[str, KeyedFile]()
+        is_partitioned = self.is_partitioned(table)
+        for file in files:
+            path = str(file.location())
+            partition: str | None = ""
+            if is_partitioned:
+                self._places[path] = file.copyWithoutStats()
+                partition = self.partition_of(table, file)
+            found[path] = self._data_file(file, ids, types, partition)
+        return found
 
-    def _data_file(self, file: Any, ids: Mapping[str, int], types: Mapping[str, str]) -> KeyedFile:
+    def partition_of(self, table: Any, file: Any) -> str | None:
+        """Return the partition of a data file, as of `KeyedFile`."""
+        spec = table.spec()
+        return str(spec.partitionToPath(file.partition())) if file.specId() == spec.specId() else None
+
+    def _data_file(self, file: Any, ids: Mapping[str, int], types: Mapping[str, str], partition: str | None) -> KeyedFile:
         bytes_of, lower, upper = self._class(f"{_ICEBERG}.util.ByteBuffers").toByteArray, file.lowerBounds(), file.upperBounds()
 
         def end(bounds: Any, id_: int) -> bytes | None:
@@ -145,7 +177,7 @@ class IcebergJvm:
             return None if buffer is None else bytes(bytes_of(buffer))
 
         bounds = bounds_of({column: (end(lower, id_), end(upper, id_)) for column, id_ in ids.items()}, types)
-        return KeyedFile(int(file.recordCount()), int(file.fileSizeInBytes()), bounds)
+        return KeyedFile(int(file.recordCount()), int(file.fileSizeInBytes()), bounds, partition=partition)
 
     def _delete_file(self, file: Any) -> DeleteFile:
         kind, format_ = int(file.content().id()), str(file.format().toString())
@@ -161,19 +193,23 @@ class IcebergJvm:
 
     # -- a batch -------------------------------------------------------------------------------------------------------------------
 
-    def write(self, table: Any, rows: Any | None, deleted: Mapping[str, Sequence[int]]) -> Written:
+    def write(self, table: Any, snapshot: Any, rows: Any | None, deleted: Mapping[str, Sequence[int]]) -> Written:
         """Write new rows, and which old ones are deleted, to files.
 
         Args:
+            snapshot: what has the old ones.
             rows: a Seq of Spark's internal rows, with the table's columns.
             deleted: sorted positions by the path of their file.
         """
         written = Written() if rows is None else self._write_rows(table, self._java(rows).iterator())
         try:
-            return replace(written, deletes=[self._write_positions(table, deleted)]) if deleted else written
+            for spec, partition, positions in self._by_partition(table, snapshot, deleted):
+                file = self._write_positions(table, spec, partition, positions)
+                written = replace(written, deletes=[*written.deletes, file], positions=[*written.positions, positions])
         except BaseException:
             self.discard(table, written)
             raise
+        return written
 
     def _write_rows(self, table: Any, rows: Any) -> Written:
         """Write what an iterator of Java's has."""
@@ -192,10 +228,39 @@ class IcebergJvm:
             writer.close()
         return Written(list(message.dataFiles()))
 
-    def _write_positions(self, table: Any, deleted: Mapping[str, Sequence[int]]) -> Any:
-        """Write one file of positions. As Iceberg's own it has bounds if all are of one data file, which is then the only one it is for."""
+    def _by_partition(
+        self, table: Any, snapshot: Any, deleted: Mapping[str, Sequence[int]]
+    ) -> Iterable[tuple[Any, Any, Mapping[str, Sequence[int]]]]:
+        """Return positions with the partition of their data files, and how the table was partitioned when these were written."""
+        if not self.is_partitioned(table):
+            return [(table.spec(), None, deleted)] if deleted else []
+        self._find_places(table, snapshot, deleted)
+        specs = table.specs()
+        found: dict[tuple[int, str], tuple[Any, Any, dict[str, Sequence[int]]]] = {}
+        for path, positions in deleted.items():
+            file = self._places[path]
+            spec, partition = specs.get(file.specId()), file.partition()
+            of = int(file.specId()), str(spec.partitionToPath(partition))
+            found.setdefault(of, (spec, None if spec.isUnpartitioned() else partition, {}))[2][path] = positions
+        return list(found.values())
+
+    def _find_places(self, table: Any, snapshot: Any, paths: Collection[str]) -> None:
+        missing = set(paths) - self._places.keys()
+        for manifest in snapshot.dataManifests(table.io()) if missing else ():
+            for file in self._files(table, manifest, missing):
+                self._places[str(file.location())] = file
+        if missing - self._places.keys():
+            raise NotDirect
+
+    def _write_positions(self, table: Any, spec: Any, partition: Any, deleted: Mapping[str, Sequence[int]]) -> Any:
+        """Write one file of positions. As Iceberg's own it has bounds if all are of one data file, which is then the only one it is for.
+
+        Args:
+            partition: that of all data files; None if `spec` has no partitions.
+        """
         path, content = f"{uuid.uuid4()}-deletes.parquet", parquet_of(deleted)
-        file = table.io().newOutputFile(table.locationProvider().newDataLocation(path))
+        locations, place = table.locationProvider(), () if partition is None else (spec, partition)
+        file = table.io().newOutputFile(locations.newDataLocation(*place, path))
         stream = file.create()
         try:
             stream.write(content)
@@ -204,7 +269,9 @@ class IcebergJvm:
         [first, *others] = deleted
         ends = [None, None] if others else [self._ends(first, deleted[first][at]) for at in (0, -1)]
         counts = sum(map(len, deleted.values())), *[None] * 4
-        builder = self._class(f"{_ICEBERG}.FileMetadata").deleteFileBuilder(table.spec()).ofPositionDeletes()
+        builder = self._class(f"{_ICEBERG}.FileMetadata").deleteFileBuilder(spec).ofPositionDeletes()
+        if partition is not None:
+            builder.withPartition(partition)
         builder.withPath(file.location()).withFileSizeInBytes(len(content))
         return builder.withMetrics(self._class(f"{_ICEBERG}.Metrics")(*counts, *ends)).build()
 
@@ -255,16 +322,18 @@ class IcebergJvm:
 
     # -- a compaction --------------------------------------------------------------------------------------------------------------
 
-    def rewrite(self, table: Any, snapshot: Any, chosen: Rewrite) -> Rewritten:
+    def rewrite(self, table: Any, snapshot: Any, chosen: Sequence[Rewrite]) -> Rewritten:
         """Write rows of data files again, in the order of the files; no thread but the caller's takes part in it."""
         activate(self._spark)
-        tasks, found = self._class("java.util.ArrayList")(), dict[str, Any]()
+        paths = [path for rewrite in chosen for path in rewrite.files]
+        left, tasks, found = set(paths), self._class("java.util.ArrayList")(), dict[str, Any]()
         for task in self._each(table.newScan().useSnapshot(snapshot.snapshotId()).planWith(self._in_this_thread).planFiles()):
-            if (path := str(task.file().location())) in chosen.files:
+            if (path := str(task.file().location())) in left:
                 found[path] = task
-                if len(found) == len(chosen.files):
+                left.remove(path)
+                if not left:
                     break
-        for path in chosen.files:
+        for path in paths:
             tasks.add(found[path])
         reader, nothing = self._reader(table, tasks), self._module("scala.collection.immutable.Map").empty()
         rows = self._class("org.apache.spark.sql.execution.datasources.v2.PartitionIterator")(reader, nothing)
@@ -288,10 +357,13 @@ class IcebergJvm:
             head: the snapshot.
             replaced: the files of positions that go, and what they leave.
         """
-        positions = [self._write_positions(table, replaced.kept)] if replaced.kept else []
+        snapshot = table.snapshot(head)
+        if self.is_partitioned(table):
+            self._places |= {str(file.location()): file for file in rewritten.new.data}
+        positions = [self._write_positions(table, *group) for group in self._by_partition(table, snapshot, replaced.kept)]
         try:
             rewrite = table.newRewrite().toBranch(branch).validateFromSnapshot(head).scanManifestsWith(self._in_this_thread)
-            for file in (*rewritten.old, *self._delete_files(table, table.snapshot(head), replaced.deletes)):
+            for file in (*rewritten.old, *self._delete_files(table, snapshot, replaced.deletes)):
                 rewrite.deleteFile(file)
             for file in (*rewritten.new.data, *positions):
                 rewrite.addFile(file)
@@ -302,14 +374,17 @@ class IcebergJvm:
             raise
 
     def _delete_files(self, table: Any, snapshot: Any, paths: Collection[str]) -> list[Any]:
-        read, found = self._class(f"{_ICEBERG}.ManifestFiles").readDeleteManifest, list[Any]()
-        for manifest in snapshot.deleteManifests(table.io()) if paths else ():
-            reader = read(manifest, table.io(), table.specs())
-            try:
-                found += [file for file in self._each(reader) if str(file.location()) in paths]
-            finally:
-                reader.close()
-        return found
+        manifests = snapshot.deleteManifests(table.io()) if paths else ()
+        return [file for manifest in manifests for file in self._files(table, manifest, paths, are_deletes=True)]
+
+    def _files(self, table: Any, manifest: Any, paths: Collection[str], *, are_deletes: bool = False) -> Iterable[Any]:
+        """Yield files of a manifest by their paths."""
+        files = self._class(f"{_ICEBERG}.ManifestFiles")
+        reader = (files.readDeleteManifest if are_deletes else files.read)(manifest, table.io(), table.specs())
+        try:
+            yield from (file for file in self._each(reader) if str(file.location()) in paths)
+        finally:
+            reader.close()
 
     def discard(self, table: Any, written: Written) -> None:
         """Remove files that no snapshot will have."""

@@ -45,7 +45,8 @@ from spark_sink.tables.base import (
 )
 from spark_sink.tables.direct import NotDirect, is_direct
 from spark_sink.tables.iceberg.branches import Branches, DirectBranches, is_refused, procedure_sql, quoted
-from spark_sink.tables.iceberg.direct import DirectCompaction, DirectTable
+from spark_sink.tables.iceberg.compaction import DirectCompaction
+from spark_sink.tables.iceberg.direct import DirectTable
 from spark_sink.tables.iceberg.expiry import expire_snapshots
 from spark_sink.tables.upkeep import SUMMARY_KEYS, Activity, MaintenancePolicy, activity_of_snapshots, line_of
 from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, PastCommit, Stored, Watermark, newest_stored, past_commits
@@ -66,6 +67,8 @@ _NEW_TABLE = {
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
+    # By default each task notes deletes in a file for every data file that it meets, which for random keys are all that there are.
+    "write.delete.granularity": "partition",
     # A commit every few seconds leaves a metadata file each time, and a manifest, which every MERGE opens; by default a hundred gather.
     "write.metadata.delete-after-commit.enabled": "true",
     "commit.manifest.min-count-to-merge": "10",
@@ -221,10 +224,8 @@ class IcebergTables:
             namespace = ".".join(quote(part) for part in (self._catalog, *name.parts[:-1]))
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         defined = columns_sql(columns, required, comments)
-        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file. Let alone, each task would
-        # note deletes in a file of its own for every data file that it meets, which for random keys are all that there are.
-        alone = {"write.merge.distribution-mode": "none", "write.delete.granularity": "partition"}
-        spread = {"write.distribution-mode": "hash"} if layout.partitions else alone
+        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file.
+        spread = {"write.distribution-mode": "hash"} if layout.partitions else {"write.merge.distribution-mode": "none"}
         chosen = spread | self._properties
         if _has_variant(columns):
             chosen["format-version"] = str(max(_VARIANTS_SINCE, int(chosen["format-version"])))
@@ -388,7 +389,7 @@ class IcebergTables:
                 direct.add(row_delta, batch, commit.summary)
 
             try:
-                return branches.commit(name, direct.branch, commit.head, commit.branch, add, commit.properties)
+                return branches.commit(name, direct.branch, commit.head, commit.branch, add, commit.properties, direct.table)
             except Exception as error:
                 if is_refused(error):
                     direct.discard(batch)

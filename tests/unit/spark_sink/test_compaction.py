@@ -16,7 +16,8 @@ from tests.seeds import seeds
 def chosen(*sizes: int, deleted: Mapping[int, int] | None = None, target: int = 1000, thoroughly: bool = False) -> set[int]:
     """The places of files that are chosen; each has a hundred rows."""
     files = {str(at): KeyedFile(100, size, {}) for at, size in enumerate(sizes)}
-    return set(map(int, to_rewrite(files, {str(at): count for at, count in (deleted or {}).items()}, target, thoroughly=thoroughly)))
+    found = to_rewrite(files, {str(at): count for at, count in (deleted or {}).items()}, target, thoroughly=thoroughly)
+    return set(map(int, found.get("", ())))
 
 
 def test_small_files_are_written_again_with_smaller_ones_of_half_their_size() -> None:
@@ -34,7 +35,13 @@ def test_files_with_many_deleted_rows_are_written_again_with_small_ones_next_to_
     assert chosen(900, deleted={0: 5}) == set()
     assert chosen(900, deleted={0: 6}) == {0}
     assert chosen(900, 10, 499, deleted={0: 6}) == {0, 1, 2}
-    assert to_rewrite({"f": KeyedFile(None, 900, {})}, {"f": 1}, 1000) == ["f"], "how many it has is not known"
+    assert to_rewrite({"f": KeyedFile(None, 900, {})}, {"f": 1}, 1000) == {"": ["f"]}, "how many it has is not known"
+
+
+def test_each_partition_has_its_own_files_unless_it_is_not_known() -> None:
+    files = {name: KeyedFile(9, 10, {}, partition=place) for name, place in (("a", "x"), ("b", "y"), ("c", "y"), ("d", None), ("e", None))}
+    assert to_rewrite(files, {}, 1000) == {"y": ["b", "c"]}
+    assert to_rewrite(files, {"a": 9, "d": 9}, 1000) == {"x": ["a"], "y": ["b", "c"]}
 
 
 @pytest.mark.parametrize("seed", seeds(20))
@@ -45,7 +52,7 @@ def test_rows_are_written_again_a_few_times_and_few_files_stay(seed: int) -> Non
         files[f"b{number}"] = KeyedFile(1, chance.randint(900, 1100), {})
         made += files[f"b{number}"].size
         if number % batch == batch - 1:
-            paths = to_rewrite(files, {}, target)
+            [paths] = to_rewrite(files, {}, target).values()
             size = sum(files.pop(path).size for path in paths)
             files[f"c{number}"] = KeyedFile(1, size, {})
             written["bytes"] += size

@@ -92,20 +92,20 @@ def test_what_was_deleted_while_rows_were_written_again_is_deleted_in_the_new_fi
         for path, positions in found.items():
             deleted.setdefault(path, set()).update(positions)
 
-    files = {f"f{at}": KeyedFile(chance.randint(1, 8), chance.randint(1, 300), {}) for at in range(chance.randint(2, 6))}
+    files = {f"f{at}": KeyedFile(chance.randint(1, 8), chance.randint(1, 300), {}, partition=chance.choice("xy")) for at in range(8)}
     live.follow(0, Changes(files, (), (), ()))
     for _ in range(chance.randrange(3)):
         delete(chance.sample(list(files), chance.randint(1, len(files))))
-    rewrite = live.to_rewrite(chance.choice((200, 1000)))
-    new = rows_of(rewrite.files, deleted)
-    assert rewrite.rows == len(new)
+    rewrites = live.to_rewrite(chance.choice((200, 1000)))
+    new = {f"new {each.partition}": rows_of(each.files, deleted) for each in rewrites}
+    assert [each.rows for each in rewrites] == [len(each) for each in new.values()]
     for _ in range(chance.randrange(7)):
         delete(chance.sample(list(files), chance.randint(1, len(files))))
-    replaced = live.replaced(rewrite, "new")
+    replaced = live.replaced(rewrites, {each.partition: f"new {each.partition}" for each in rewrites if each.rows})
 
-    gone = set(rewrite.files)
+    gone = {path for each in rewrites for path in each.files}
     left = {path: each for path, each in live.files.items() if path not in gone}
-    positions = {path: set[int]() for path in (*left, "new")}
+    positions = {path: set[int]() for path in (*left, *new)}
     for name, of in live.deletes.items():
         if name not in replaced.deletes:
             assert gone.isdisjoint(of), "it would be of no use any more"
@@ -114,7 +114,7 @@ def test_what_was_deleted_while_rows_were_written_again_is_deleted_in_the_new_fi
     for path, each in replaced.kept.items():
         assert list(each) == sorted(set(each))
         positions[path].update(each)
-    found = rows_of(left, positions) + [row for at, row in enumerate(new) if at not in positions["new"]]
+    found = rows_of(left, positions) + [row for name, rows in new.items() for at, row in enumerate(rows) if at not in positions[name]]
     assert sorted(found) == sorted(rows_of(live.files, deleted))
     assert len(live.deletes) - len(replaced.deletes) < 5
 
