@@ -19,6 +19,8 @@ from connect_py.errors import ConfigError
 #: Marks a key without default; None is a default of its own.
 REQUIRED: Any = object()
 
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
 
 class ConfigType(enum.Enum):
     """Types of values, by the names that validation answers show."""
@@ -268,7 +270,7 @@ def parse_value(name: str, value: Any, type_: ConfigType) -> Any:
             raise invalid(name, value, "Expected value to be either true or false")
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
             low, high = _RANGES[type_]
-            if not re.fullmatch(r"[+-]?[0-9]+", text) or not low <= int(text) <= high:
+            if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
                 raise invalid(name, value, f"Not a number of type {type_.value}")
             return int(text)
         case ConfigType.DOUBLE:

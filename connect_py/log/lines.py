@@ -110,13 +110,13 @@ def configure(level: str | int = "INFO", *, default_context: str = "", environ: 
     handler.addFilter(RepeatFilter(handler.handle))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    _set_level(root, level if isinstance(level, int) else level_number(level))
+    set_level(root, level if isinstance(level, int) else level_number(level))
     for name in _QUIET:
-        _set_level(logging.getLogger(name), logging.WARNING)
+        set_level(logging.getLogger(name), logging.WARNING)
     return formatter
 
 
-def _set_level(logger: logging.Logger, level: int) -> None:
+def set_level(logger: logging.Logger, level: int) -> None:
     """Set a level that differs: a new one has every logger of the process forget what it knows, half a megabyte that a forked task shares
     with its server until then."""
     if logger.level != level:

@@ -23,7 +23,9 @@ shape, but its processes have no pipes and no process group.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import functools
 import gc
 import logging
 import os
@@ -294,6 +296,7 @@ def serve() -> bool:
     Returns:
         True in a forked process, whose standard streams are the worker's pipes; False in the server, which should end then.
     """
+    _shown_name()
     gc.freeze()  # a search for garbage would write to what is shared, and so copy it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=os.dup(0))
@@ -306,18 +309,26 @@ def serve() -> bool:
 FORK_SERVER = "(fork server)".ljust(200, ".")
 
 
-def show_name(name: str) -> None:
-    """Write a task's name over the placeholder in the process's command line, for `ps`. Linux only; elsewhere the placeholder stays."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes  # not for every task: it takes milliseconds
+@functools.cache
+def _shown_name() -> ctypes.Array[ctypes.c_char] | None:
+    """Return the placeholder in the process's command line; None where there is none.
 
+    The server looks for it, so that no task has to.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
         start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5)
-        found = ctypes.string_at(start, end - start).find(FORK_SERVER.encode())
-        if found >= 0:
-            text = name.encode()[: len(FORK_SERVER)]
-            ctypes.memmove(start + found, text.ljust(len(FORK_SERVER), b"\0"), len(FORK_SERVER))
     except (OSError, ValueError, IndexError):
-        log.debug("The task's name could not be shown", exc_info=True)
+        log.debug("The task's name cannot be shown", exc_info=True)
+        return None
+    found = ctypes.string_at(start, end - start).find(FORK_SERVER.encode())
+    return None if found < 0 else (ctypes.c_char * len(FORK_SERVER)).from_address(start + found)
+
+
+def show_name(name: str) -> None:
+    """Write a task's name over the placeholder in the process's command line, for `ps`. Linux only; elsewhere the placeholder stays."""
+    shown = _shown_name()
+    if shown is not None:
+        shown.raw = name.encode()[: len(FORK_SERVER)].ljust(len(FORK_SERVER), b"\0")

@@ -141,7 +141,7 @@ def main(offset_writer: OffsetWriterFactory, *, offset_topic: OffsetTopicFactory
         show_name(f"{start['connector']}-{start['task']}")
     formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}|task-{start['task']}")
     for name, level in start["log_levels"].items():
-        logging.getLogger(name).setLevel(level)
+        line_logging.set_level(logging.getLogger(name), level)
     formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
     if start.get("type") == "facts":
         return _read_facts(start, commands, channel, formatter)

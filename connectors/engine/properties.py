@@ -36,6 +36,7 @@ BOOLEAN, CLASS_NAME, INT, LONG, LIST, PASSWORD, STRING = (
 )
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
+_INTEGER = re.compile(r"[+-]?\d+")
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 #: What no part of a name may be (`javax.lang.model.SourceVersion.isName`).
 _JAVA_WORDS = frozenset(
@@ -175,7 +176,7 @@ def _each(problems: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _is_integer(text: str | None, limit: int) -> bool:
-    return text is not None and bool(re.fullmatch(r"[+-]?\d+", text)) and -limit <= int(text) < limit
+    return text is not None and bool(_INTEGER.fullmatch(text)) and -limit <= int(text) < limit
 
 
 def is_int(text: str | None, _: Config) -> str | None:

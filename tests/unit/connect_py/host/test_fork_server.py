@@ -1,5 +1,7 @@
 """The process that tasks are forked from, and what a worker learns of its children."""
 
+import functools
+import logging
 import os
 import signal
 import subprocess
@@ -20,8 +22,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ta
 
 #: A task that does what it reads: prints to both streams, and ends as it is told.
 TASK = """
-import os, signal, sys
+import os, signal, ssl, sys
 from connect_py.task.fork_server import serve
+ssl.RAND_bytes(1)  # OpenSSL begins here, as in the worker's
 if not serve():
     sys.exit(0)
 for line in open(0, "rb", closefd=False):
@@ -34,6 +37,8 @@ for line in open(0, "rb", closefd=False):
         os.write(1, value.encode() + b"\\n"); os.write(2, b"! " + value.encode() + b"\\n")
     elif word == "files":
         os.write(1, str(sorted(int(name) for name in os.listdir("/proc/self/fd"))).encode() + b"\\n")
+    elif word == "random":
+        os.write(1, ssl.RAND_bytes(16).hex().encode() + b"\\n")
     elif word == "group":
         os.write(1, f"{os.getpid() == os.getpgrp() == os.getsid(0)}\\n".encode())
 """
@@ -67,6 +72,16 @@ def test_a_forked_process_has_pipes_and_a_process_group_of_its_own(server: ForkS
         process.stdin.write(b"exit 0\n")
         assert process.wait(10) == 0
     close(first, second)
+
+
+def test_forked_processes_have_random_numbers_of_their_own(server: ForkServer) -> None:
+    """OpenSSL has begun in the server, keys and nonces of a connection must not be those of another task's."""
+    processes = [server.fork() for _ in range(3)]
+    assert len({told(process, "random") for process in processes}) == 3
+    for process in processes:
+        process.stdin.write(b"exit 0\n")
+        assert process.wait(10) == 0
+    close(*processes)
 
 
 def test_a_forked_process_holds_no_descriptor_of_its_siblings(server: ForkServer) -> None:
@@ -174,6 +189,31 @@ def test_a_forked_task_shows_its_name_and_the_trace_of_its_failure(launcher: Lau
     assert [event["type"] for event in events[:-1]] == ["failed"]
     assert events[-1].code == 1
     eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "reaping", 10, 0.01)
+
+
+def shown_words(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+def test_tasks_of_one_server_show_a_name_each(launcher: Launcher) -> None:
+    """The server finds the place of the name once for all."""
+    plugin = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    start = {
+        "task": 0, "log_level": "INFO", "log_levels": {"asyncio": logging.WARNING, "urllib3": logging.ERROR}, "worker": {}, "config": {},
+        "class": plugin, "plugins": {plugin: {"target": "connectors.file.source:FileStreamSourceConnector"}}, "task_config": {},
+        "paused": False, "leased": True,
+    }  # fmt: skip
+    tasks = {
+        name: TaskProcess(functools.partial(launcher.launch, name), {**start, "connector": name}, lambda event: None)
+        for name in ("orders", "invoices-ü")
+    }
+    for name, task in tasks.items():  # each waits for its lease
+        eventually(lambda pid=task.pid, name=name: f"{name}-0" in shown_words(pid), f"the name of {name}", 20, 0.01)  # type: ignore[misc]
+    assert all(FORK_SERVER not in shown_words(task.pid) for task in tasks.values())
+    assert FORK_SERVER in shown_words(server_pid(launcher))
+    for task in tasks.values():
+        task.kill()
+    eventually(lambda: not any(task.is_alive for task in tasks.values()), "the end of both", 20, 0.01)
 
 
 def test_a_forked_process_shows_its_tasks_name() -> None:

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from connect_py.log.levels import levels_from_environment
-from connect_py.log.lines import JsonFormatter, LineFormatter, context, forwarder
+from connect_py.log.lines import JsonFormatter, LineFormatter, context, forwarder, set_level
 from connect_py.log.repeats import GAPS, MAX_KINDS, QUIET_SECONDS, RepeatFilter
 
 
@@ -164,3 +164,20 @@ def test_a_text_that_varies_without_end_does_not_fill_the_memory() -> None:
     for number in range(5000):
         repeated.log("x" + "y" * (number % 299) + chr(0x4E00 + number))
     assert 0 < len(repeated.filter) <= MAX_KINDS
+
+
+def test_a_level_that_a_logger_has_is_not_set_again() -> None:
+    """Each level that is set empties the memory of every logger, which forked tasks share."""
+
+    class Counting(logging.Logger):
+        count = 0
+
+        def setLevel(self, level: int | str) -> None:
+            self.count += 1
+            super().setLevel(level)
+
+    logger = Counting("a", logging.WARNING)
+    set_level(logger, logging.WARNING)
+    set_level(logger, logging.INFO)
+    set_level(logger, logging.INFO)
+    assert (logger.count, logger.level) == (1, logging.INFO)
