@@ -172,7 +172,7 @@ class KafkaLog:
             ConnectError: a record was refused, or not acknowledged in time; records before it may have been written.
         """
         deadline = time.monotonic() + timeout
-        batch = _Batch(len(records))
+        batch = Acknowledgements(len(records))
         for key, value in records:
             self._produce(key, value, batch.delivered)
         while batch.left:
@@ -293,8 +293,13 @@ class KafkaLog:
             )
 
 
-class _Batch:
-    """Counts the acknowledgements of one `write`. Callbacks may come on the reader's thread too, hence the lock."""
+class Acknowledgements:
+    """Counts the acknowledgements of one `write`. Callbacks may come on the reader's thread too, hence the lock.
+
+    Attributes:
+        left: those to come. It changes last: whoever sees 0 may use what else is here.
+        ends: the next offset by partition.
+    """
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -304,9 +309,9 @@ class _Batch:
 
     def delivered(self, error: KafkaError | None, message: Message) -> None:
         with self._lock:
-            self.left -= 1
             if error is not None:
                 self.error = self.error or error
             else:
                 number = message.partition()
                 self.ends[number] = max(self.ends.get(number, 0), message.offset() + 1)
+            self.left -= 1

@@ -149,7 +149,9 @@ def test_a_restart_after_any_batch_brings_every_row(source: Source, kind: str) -
     number = random.choice(ongoing)
     print(f"restart after batch {number} of {ongoing}")
     before = [value["after"] for events, _ in batches[: number + 1] for topic, _, value in events if topic.endswith(".t")]
-    with source.task(offset=batches[number][1], tuning=Tuning(batch_rows=1)) as task:
+    # On a busy machine the first task has lasted for so long that the slot has moved on; nothing has happened in between.
+    unchecked = {"internal.log.position.check.enable": "false"}
+    with source.task(offset=batches[number][1], tuning=Tuning(batch_rows=1), **unchecked) as task:
         await_completed(task)
         after = read(task, "t")
     assert {json.dumps(row, sort_keys=True) for row in before + after} == {json.dumps(row, sort_keys=True) for row in read_all(batches)}
