@@ -297,7 +297,7 @@ class Acknowledgements:
     """Counts the acknowledgements of one `write`. Callbacks may come on the reader's thread too, hence the lock.
 
     Attributes:
-        left: those to come. It changes last: whoever sees 0 may use what else is here.
+        left: those to come. It changes last: a thread that sees 0 may use what else is here.
         ends: the next offset by partition.
     """
 
