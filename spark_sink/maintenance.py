@@ -14,13 +14,13 @@ it means all. What is asked for comes first, whatever the schedule, its window a
 from __future__ import annotations
 
 import collections
+import contextlib
 import datetime
 import functools
 import logging
-import math
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from spark_sink.figures import SinkFigures
 from spark_sink.routing import TableName
 from spark_sink.spark.lanes import Aside, Work
 from spark_sink.tables.base import Compaction, Extent, Tables, TableSetBack
-from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule
+from spark_sink.tables.upkeep import MaintenancePolicy, MaintenanceSchedule, Rest
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
@@ -47,7 +47,7 @@ _NAMED = 20
 #: some that are days old.
 _THOROUGH_EVERY, _FIRST_THOROUGH = 3600.0, 600.0
 
-#: After a turn of the schedule the next one waits for its duration times this.
+#: Of turns of the schedule.
 _REST_FACTOR = 4
 
 
@@ -101,7 +101,7 @@ class Maintenance:
         self._compaction: Compaction | None = None
         self._cleaned: dict[TableName, float] = {}  # when thoroughly
         self._not_cleaned = clock() + _FIRST_THOROUGH - _THOROUGH_EVERY
-        self._rests_until = -math.inf
+        self._rest = Rest(_REST_FACTOR)
         self._config = config
         self._connector = connector
         self._notify = notify
@@ -161,8 +161,8 @@ class Maintenance:
     def _next(self) -> _Turn | None:
         """Return the turn that comes next: what is asked for, else the schedule's."""
         if not self._requests:
-            rests = self._clock() < self._rests_until
-            table = None if rests else self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
+            may_begin = self._rest.is_over(self._clock())
+            table = self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC)) if may_begin else None
             return None if table is None else _Turn(table, str(uuid.uuid4()), asked=False)
         if not self._knows_tables:
             return None
@@ -178,22 +178,19 @@ class Maintenance:
     def _begin(self, turn: _Turn, tables: Tables, aside: Aside) -> TableName | None:
         """Begin a turn. Returns its table if that was compacted."""
         table = turn.table
-
-        def compact() -> bool:
+        with self._between_batches(turn, tables):
             if tables.load(table) is None:
                 self._tell(turn.id, "TABLE_SKIPPED", table=str(table), error="it does not exist yet")
                 self._end(turn)
-                return False
+                return None
             begun = replace(turn, before=self._extent(tables, table) if turn.asked else None, began=self._clock())
-            self._compaction = tables.compact(table, MaintenancePolicy.of(self._config), thoroughly=turn.asked)
-            if self._compaction is None:
+            compaction = tables.compact(table, MaintenancePolicy.of(self._config), thoroughly=turn.asked)
+            if compaction is None:
                 self._clean(begun, tables, aside)
-                return True
-            aside.begin(Work(f"compacting table {table}", self._compaction.write))
-            self._turn = begun
-            return False
-
-        return table if self._done(turn, tables, compact) else None
+                return table
+            aside.begin(Work(f"compacting table {table}", compaction.write))
+            self._turn, self._compaction = begun, compaction
+        return None
 
     def _clean(self, turn: _Turn, tables: Tables, aside: Aside) -> None:
         """Let the clean-up of a table begin, which has been compacted."""
@@ -205,16 +202,16 @@ class Maintenance:
             self._cleaned[table] = now
         self._turn = replace(turn, after=after, seconds=now - turn.began)
 
-    def _done(self, turn: _Turn, tables: Tables, do: Callable[[], bool]) -> bool:
-        """Return what a part of a turn does, which stands between two batches; False if it has failed."""
+    @contextlib.contextmanager
+    def _between_batches(self, turn: _Turn, tables: Tables) -> Iterator[None]:
+        """Do a part of a turn for which batches wait; whatever fails in it ends the turn, unless it is the task's."""
         try:
-            return do()
+            yield
         except (FatalTaskError, TableSetBack):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
             tables.forget()
             self._failed(turn, error, "compacting")
-            return False
 
     def _see(self, tables: Tables, aside: Aside) -> TableName | None:
         """Go on where something has ended aside. Returns a table that was compacted."""
@@ -229,19 +226,17 @@ class Maintenance:
                 self._failed(turn, error, "cleaning up" if compaction is None else "compacting")
             elif compaction is None:
                 self._complete_turn(turn)
-            elif self._done(turn, tables, functools.partial(self._publish, turn, compaction, tables, aside)):
-                changed = turn.table
+            else:
+                with self._between_batches(turn, tables):
+                    compaction.commit()
+                    self._clean(turn, tables, aside)
+                    changed = turn.table
         return changed
-
-    def _publish(self, turn: _Turn, compaction: Compaction, tables: Tables, aside: Aside) -> bool:
-        compaction.commit()
-        self._clean(turn, tables, aside)
-        return True
 
     def _complete_turn(self, turn: _Turn) -> None:
         seconds = self._clock() - turn.began
         if not turn.asked:
-            self._rests_until = self._clock() + _REST_FACTOR * seconds
+            self._rest.took(seconds, self._clock())
         self._figures.maintained(str(turn.table), seconds)
         _log.info("Compacted table %s in %.1f s and cleaned it up in %.1f s", turn.table, turn.seconds, seconds - turn.seconds)
         files = _files("before", turn.before) | _files("after", turn.after)

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
-
-from connect_py.kafka.producer import DeliveryCallback
 
 
 class Client(Protocol):
@@ -26,20 +24,11 @@ class Client(Protocol):
     holds_back: bool
     send: Callable[..., None]
 
+    @property
+    def produce(self) -> Callable[..., None]: ...
+
     def __len__(self) -> int: ...
     def connect(self, topic: str) -> None: ...
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
-        on_delivery: DeliveryCallback | None = None,
-        *,
-        partition: int = -1,
-        timestamp: int = 0,
-        while_waiting: Callable[[], None] | None = None,
-    ) -> None: ...
     def poll(self, timeout_seconds: float = 0.0) -> int: ...
     def send_now(self) -> None: ...
     def flush(self, timeout_seconds: float) -> int: ...
@@ -71,7 +60,8 @@ class RestingProducer:
 
     Attributes:
         holds_back: as of the client.
-        send: as of the client, whose own method it is but for the first batch after a rest.
+        send, produce: as of the client, whose own methods they are but for the first batch after a rest. That one raises ConfigError, too:
+            a client cannot be opened any more.
 
     Raises:
         ConfigError: the client's properties cannot be used.
@@ -84,28 +74,11 @@ class RestingProducer:
         client = open_client()
         self._client: Client | None = client
         self.holds_back = client.holds_back
-        self.send = client.send
+        self.send, self.produce = client.send, client.produce
 
     def __len__(self) -> int:
         """Return records handed over whose callback has not run yet."""
         return 0 if self._client is None else len(self._client)
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
-        on_delivery: DeliveryCallback | None = None,
-        *,
-        partition: int = -1,
-        timestamp: int = 0,
-        while_waiting: Callable[[], None] | None = None,
-    ) -> None:
-        """Hand over one record, as `Producer.produce`. Raises ConfigError too: a client cannot be opened any more."""
-        self._awake(topic).produce(
-            topic, value, key, headers, on_delivery, partition=partition, timestamp=timestamp, while_waiting=while_waiting
-        )
 
     def poll(self, timeout_seconds: float = 0.0) -> int:
         """Run callbacks; returns how many events there were."""
@@ -127,7 +100,7 @@ class RestingProducer:
             if len(self._client) or self._figures.awaits_broker:
                 return False
             self._client.close(0.0)
-            self.send = self._send_after_rest
+            self.send, self.produce = self._send_after_rest, self._produce_after_rest
             self._client = None
             self._figures.client_closed()
             self._on_close()
@@ -140,9 +113,12 @@ class RestingProducer:
     def _awake(self, topic: str) -> Client:
         if self._client is None:
             self._client = self._open_client()
-            self.send = self._client.send
+            self.send, self.produce = self._client.send, self._client.produce
             self._client.connect(topic)
         return self._client
 
     def _send_after_rest(self, topic: str, *others: Any) -> None:
         self._awake(topic).send(topic, *others)
+
+    def _produce_after_rest(self, topic: str, *others: Any, **named: Any) -> None:
+        self._awake(topic).produce(topic, *others, **named)

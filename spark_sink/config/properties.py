@@ -440,7 +440,7 @@ _GROUPS: Mapping[str, Sequence[ConfigKey]] = {
         _int(
             "maintenance.compact.every-commits",
             50,
-            "A table's turn comes after so many commits; turns take a fifth of the time at most.",
+            "A table's turn comes after this number of commits; turns take a fifth of the time at most.",
             1,
         ),
         _long("maintenance.max-lag", 100000, "Maintenance waits while the sink has more offsets than this to catch up with.", 0),

@@ -12,6 +12,7 @@ together. `Tables.extent` makes them; what commits have done is read from what e
 from __future__ import annotations
 
 import datetime
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -85,7 +86,27 @@ def _sum(names: Collection[str], of: Mapping[str, str]) -> int:
     return sum(int(of.get(name) or 0) for name in names)
 
 
-#: After a query the next one waits for its duration times this.
+class Rest:
+    """The time after a work in which there is none, so that works take no more than their part of the time.
+
+    Args:
+        factor: the rest lasts for the work's duration times this.
+    """
+
+    def __init__(self, factor: float) -> None:
+        self._factor = factor
+        self._until = -math.inf
+
+    def took(self, seconds: float, now: float) -> None:
+        """Note that a work took the given time, and has ended now."""
+        self._until = now + self._factor * seconds
+
+    def is_over(self, now: float) -> bool:
+        """Return whether there may be work; `now` in seconds."""
+        return now >= self._until
+
+
+#: Of queries.
 _REST_FACTOR = 49
 
 
@@ -94,7 +115,7 @@ class StatsSchedule:
 
     def __init__(self) -> None:
         self._changed: dict[TableName, None] = {}
-        self._next = 0.0
+        self._rest = Rest(_REST_FACTOR)
 
     def committed(self, table: TableName) -> None:
         """Note that a table has changed."""
@@ -102,7 +123,7 @@ class StatsSchedule:
 
     def due(self, now: float) -> TableName | None:
         """Return the table whose turn it is; `now` in seconds."""
-        if now < self._next or not self._changed:
+        if not self._changed or not self._rest.is_over(now):
             return None
         table = next(iter(self._changed))
         del self._changed[table]
@@ -110,7 +131,7 @@ class StatsSchedule:
 
     def took(self, seconds: float, now: float) -> None:
         """Note that a query took the given time."""
-        self._next = now + _REST_FACTOR * seconds
+        self._rest.took(seconds, now)
 
 
 @dataclass(frozen=True)
