@@ -8,6 +8,7 @@ cleans one up, has a thread of its own (`spark_sink.spark.lanes`). `stop` only s
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -30,6 +31,7 @@ from spark_sink.read.ranges import Range, describe, start_position
 from spark_sink.read.reader import HELD_RECORDS, Prefetch, Reader
 from spark_sink.routing import TableName
 from spark_sink.spark.lanes import AGAIN_SECONDS, Aside, Lanes, OwnThreadLane, Sessions, SparkLane
+from spark_sink.spark.local import answer_at_once
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
 from spark_sink.tables.base import Tables, TableSetBack, Writer
 from spark_sink.tables.open import open_tables
@@ -137,6 +139,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         context, config = self._context, self._config
         sessions = Sessions(own, config)
         self._spark = spark = sessions.current
+        answer_at_once(spark)
         is_classic = config["spark.remote"] is None
         self._lanes = Lanes(
             lambda number, answers: SparkLane(
@@ -156,7 +159,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         format_ = open_format(context.conversion)
         self._reader = Reader(spark, self._config, context.kafka_options, format_, held_records=self._held_records, fetch=context.records)
         self._trigger = trigger = open_trigger(spark, self._config, self._reader, context.connector)
-        self._prefetch = Prefetch(self._reader)
+        self._prefetch = Prefetch(self._reader, functools.partial(answer_at_once, spark))
         if self._stopping.is_set():
             trigger.stop()
         self._tables: Tables = self._make_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))

@@ -519,11 +519,15 @@ def _equals(column: str, fingerprint: int | None) -> str:
 
 
 class Prefetch:
-    """Reads one task's next batch. Its thread uses the reader only between `begin` and `take` or `drop`; the task reads nothing then."""
+    """Reads one task's next batch. Its thread uses the reader only between `begin` and `take` or `drop`; the task reads nothing then.
 
-    def __init__(self, reader: Reader) -> None:
+    Args:
+        initialize: called first of all in the thread.
+    """
+
+    def __init__(self, reader: Reader, initialize: Callable[[], None] | None = None) -> None:
         self._reader = reader
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lakehouse-read-ahead")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lakehouse-read-ahead", initializer=initialize)
         self._ranges: Mapping[TopicPartition, Range] = {}
         self._batch: Future[Batch] | None = None
 

@@ -187,6 +187,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         if str(jars.local_files()) in settings.get("spark.jars", "").split(","):
             _use_local_files(session)
         _forget_sources(session)
+        _make_room_for_classes(session)
         made = Jvm(session, scratch)
         if is_local and made.pid is not None:
             let_compiler_give_way(made.pid)
@@ -217,6 +218,13 @@ def _forget_sources(session: SparkSession) -> None:
         sources = configuration.getClass().getDeclaredField("updatingResource")
         sources.setAccessible(True)
         sources.get(configuration).clear()
+
+
+def _make_room_for_classes(session: SparkSession) -> None:
+    """Have Spark keep as many generated classes as `spark.sql.codegen.cache.maxEntries` says. It looks at the setting when it generates the
+    first one, and does not see it in a thread without an active session: a hundred are kept then."""
+    local.activate(session)
+    local.scala_object(session, "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator")
 
 
 def _use_local_files(session: SparkSession) -> None:

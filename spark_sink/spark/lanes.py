@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from spark_sink.config.sink_config import SinkConfig
+from spark_sink.spark.local import answer_at_once
 from spark_sink.spark.session import prepare
 
 if TYPE_CHECKING:
@@ -331,6 +332,7 @@ class SparkLane:
 
     def _run(self) -> None:
         self._sessions.use(self._spark)
+        answer_at_once(self._spark)
         while (work := self._works.get()) is not None:
             self._answers.put((self, *_done(Work(work.name, functools.partial(self._do, work)))))
 

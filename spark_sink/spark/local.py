@@ -30,6 +30,21 @@ def has_java(session: Any) -> bool:
     return hasattr(session, "_jsparkSession")
 
 
+def answer_at_once(session: Any) -> None:
+    """Have the JVM send long answers to this thread without a delay.
+
+    What is longer than Java's buffer of 8 kB is sent in pieces, the second one when the first has been acknowledged, which Linux does after
+    40 ms. py4j has a connection for each thread, and sets TCP_NODELAY at its own end only.
+    """
+    from py4j.protocol import Py4JError
+
+    if not has_java(session):
+        return
+    with contextlib.suppress(Py4JError, AttributeError):  # threads share their connections (PYSPARK_PIN_THREAD=false)
+        server = session.sparkContext._gateway.java_gateway_server
+        server.getCallbackClient().getPerThreadConnection().getSocket().setTcpNoDelay(True)
+
+
 @contextlib.contextmanager
 def having_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Have settings in a session for a statement; afterwards it has its own again, so that no other table's statement has them."""

@@ -12,7 +12,7 @@ import pytest
 
 from connect_py.api.record import TopicPartition
 from spark_sink.spark.evaluation import Evaluations
-from spark_sink.spark.local import evaluate, held_rows, select
+from spark_sink.spark.local import answer_at_once, evaluate, held_rows, select
 from tests.fix_spark import TEXT, Lake, event
 from tests.seeds import seeds
 
@@ -30,6 +30,34 @@ def test_expressions_that_are_handed_over_together_are_those_of_spark(spark: Any
         assert select(frame, texts).collect() == frame.selectExpr(*texts).collect()
     with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
         select(frame, ["id", "other"])
+
+
+def test_long_answers_are_not_delayed_in_a_thread_that_says_so(spark: Any) -> None:
+    def is_delayed() -> bool:
+        server = spark.sparkContext._gateway.java_gateway_server
+        return not server.getCallbackClient().getPerThreadConnection().getSocket().getTcpNoDelay()
+
+    def before_and_after() -> tuple[bool, bool]:
+        before = is_delayed()
+        answer_at_once(spark)
+        return before, is_delayed()
+
+    assert not is_delayed()  # the task's own thread
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(before_and_after).result() == (True, False)
+
+
+def test_more_generated_classes_are_kept_than_by_default(spark: Any) -> None:
+    metrics = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
+
+    def generate(number: int) -> None:
+        assert spark.range(1).selectExpr(f"id * 1000 + {number} n").collect()[0]["n"] == number
+
+    for number in range(150):
+        generate(number)
+    before = metrics.METRIC_COMPILATION_TIME().getCount()
+    generate(0)
+    assert metrics.METRIC_COMPILATION_TIME().getCount() == before
 
 
 def test_files_of_a_context_are_written_by_calls_of_the_system(spark: Any, tmp_path: Path) -> None:
