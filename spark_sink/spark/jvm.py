@@ -39,9 +39,9 @@ _JVM_END_SECONDS = 15.0
 #: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: a pause of 100 ms does no harm.
 _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 #: What a driver that does the work itself gets unless it is chosen elsewhere, in Spark's settings or in the environment. With a
-#: smaller heap than Spark's default of 1 GB the task takes some 1.5 GB at most. By default glibc keeps what the compilers have freed in
+#: smaller heap than Spark's default of 1 GB the task takes 1.5 GB at most. By default glibc keeps what the compilers have freed in
 #: up to eight arenas a core.
-_LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "768m", "MALLOC_ARENA_MAX": "2"}
+_LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "640m", "MALLOC_ARENA_MAX": "2"}
 
 #: What Linux calls the threads of the second compiler, in fifteen characters, and how much they give way to others (`setpriority`). In its
 #: first minutes a JVM compiles with half of the time that it gets; on two busy cores its batches waited for that.

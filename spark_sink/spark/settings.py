@@ -44,6 +44,16 @@ _WITHOUT_UI = {
 }
 
 
+#: Spark keeps the consumers of a query, each with the records that it has read ahead (500, and what a fetch has brought), for five minutes.
+#: Each batch is a query of its own, so nobody asks for them again: in a backlog there were sixty, of three megabytes each.
+_KEPT_CONSUMERS = {
+    "spark.kafka.consumer.cache.timeout": "10s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "10s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
+}
+
+
 def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """Return the settings that all tasks of a process share.
 
@@ -66,6 +76,7 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
         "spark.scheduler.mode": "FAIR",
+        **_KEPT_CONSUMERS,
     }
     if is_local:
         settings |= _WITHOUT_UI | {"spark.driver.host": "127.0.0.1"}

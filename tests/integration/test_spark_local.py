@@ -15,6 +15,7 @@ from spark_sink.spark.evaluation import Evaluations
 from spark_sink.spark.local import answer_at_once, evaluate, held_rows, select
 from tests.fix_spark import TEXT, Lake, event
 from tests.seeds import seeds
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -58,6 +59,21 @@ def test_more_generated_classes_are_kept_than_by_default(spark: Any) -> None:
     before = metrics.METRIC_COMPILATION_TIME().getCount()
     generate(0)
     assert metrics.METRIC_COMPILATION_TIME().getCount() == before
+
+
+def test_consumers_of_a_batch_are_closed_soon_after_it(lake: Lake) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic))
+    spark: Any = task.spark
+    lake.produce(topic, [event("c", number, {"n": "x" * 100_000}, {"n": TEXT}) for number in range(190)])
+    lake.drain(task)
+    field = spark._jvm.org.apache.spark.util.Utils.classForName(
+        "org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer$", True, False
+    ).getDeclaredField("consumerPool")
+    field.setAccessible(True)
+    pool = field.get(None)
+    assert pool.size() > 0, "the batch is too large for the driver, so Spark has read it"
+    eventually(lambda: pool.size() == 0, lambda: f"{pool.size()} consumers are still open")
 
 
 def test_files_of_a_context_are_written_by_calls_of_the_system(spark: Any, tmp_path: Path) -> None:

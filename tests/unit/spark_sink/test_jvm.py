@@ -31,7 +31,7 @@ def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, enviro
 
 
 def test_what_the_environment_says_of_memory_wins() -> None:
-    assert local_variables({}) == {"SPARK_DRIVER_MEMORY": "768m", "MALLOC_ARENA_MAX": "2"}
+    assert local_variables({}) == {"SPARK_DRIVER_MEMORY": "640m", "MALLOC_ARENA_MAX": "2"}
     assert local_variables({"SPARK_MEM": "3g", "MALLOC_ARENA_MAX": "8"}) == {"SPARK_DRIVER_MEMORY": "3g", "MALLOC_ARENA_MAX": "8"}
     assert local_variables({"SPARK_DRIVER_MEMORY": "4g", "SPARK_MEM": "3g"})["SPARK_DRIVER_MEMORY"] == "4g"
 
