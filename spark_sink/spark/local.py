@@ -31,18 +31,22 @@ def has_java(session: Any) -> bool:
 
 
 def answer_at_once(session: Any) -> None:
-    """Have the JVM send long answers to this thread without a delay.
+    """Have the JVM send long answers without a delay, to this thread and to others that have called the JVM before.
 
     What is longer than Java's buffer of 8 kB is sent in pieces, the second one when the first has been acknowledged, which Linux does after
-    40 ms. py4j has a connection for each thread, and sets TCP_NODELAY at its own end only.
+    40 ms. py4j has a connection for each thread, and sets nothing at the JVM's end. Where that is not so, answers stay as they are.
     """
     from py4j.protocol import Py4JError
 
     if not has_java(session):
         return
-    with contextlib.suppress(Py4JError, AttributeError):  # threads share their connections (PYSPARK_PIN_THREAD=false)
+    with contextlib.suppress(Py4JError):
         server = session.sparkContext._gateway.java_gateway_server
-        server.getCallbackClient().getPerThreadConnection().getSocket().setTcpNoDelay(True)
+        field = server.getClass().getSuperclass().getDeclaredField("connections")
+        field.setAccessible(True)
+        connections = field.get(server)
+        for at in reversed(range(connections.size())):  # this thread's is one of the last; others may end meanwhile
+            connections.get(at).getSocket().setTcpNoDelay(True)
 
 
 @contextlib.contextmanager

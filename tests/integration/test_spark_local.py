@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,18 +35,25 @@ def test_expressions_that_are_handed_over_together_are_those_of_spark(spark: Any
 
 
 def test_long_answers_are_not_delayed_in_a_thread_that_says_so(spark: Any) -> None:
-    def is_delayed() -> bool:
-        server = spark.sparkContext._gateway.java_gateway_server
-        return not server.getCallbackClient().getPerThreadConnection().getSocket().getTcpNoDelay()
+    def seconds() -> float:
+        """The least time of several answers of 12 kB; one that is delayed takes 40 ms."""
+        repeat = spark._jvm.java.util.Collections.nCopies(4_000, "a").toString
+        took = []
+        for _ in range(8):
+            began = time.monotonic()
+            assert len(repeat()) == 12_000
+            took.append(time.monotonic() - began)
+        return min(took)
 
-    def before_and_after() -> tuple[bool, bool]:
-        before = is_delayed()
+    def before_and_after() -> tuple[float, float]:
+        before = seconds()
         answer_at_once(spark)
-        return before, is_delayed()
+        return before, seconds()
 
-    assert not is_delayed()  # the task's own thread
     with ThreadPoolExecutor(1) as other:
-        assert other.submit(before_and_after).result() == (True, False)
+        before, after = other.submit(before_and_after).result()
+    assert after < 0.03 < before
+    assert seconds() < 0.03, "the task's own thread has said so"
 
 
 def test_more_generated_classes_are_kept_than_by_default(spark: Any) -> None:
