@@ -215,9 +215,7 @@ def _forget_sources(session: SparkSession) -> None:
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     configuration.size()  # it has read the files then
     with contextlib.suppress(Py4JError):  # a Hadoop that has no such field
-        sources = configuration.getClass().getDeclaredField("updatingResource")
-        sources.setAccessible(True)
-        sources.get(configuration).clear()
+        local.private_field(configuration.getClass(), "updatingResource", configuration).clear()
 
 
 def _make_room_for_classes(session: SparkSession) -> None:

@@ -40,11 +40,9 @@ def answer_at_once(session: Any) -> None:
 
     if not has_java(session):
         return
-    with contextlib.suppress(Py4JError):
+    with contextlib.suppress(Py4JError, AttributeError):  # the latter where Spark is being stopped
         server = session.sparkContext._gateway.java_gateway_server
-        field = server.getClass().getSuperclass().getDeclaredField("connections")
-        field.setAccessible(True)
-        connections = field.get(server)
+        connections = private_field(server.getClass().getSuperclass(), "connections", server)
         for at in reversed(range(connections.size())):  # this thread's is one of the last; others may end meanwhile
             connections.get(at).getSocket().setTcpNoDelay(True)
 
@@ -93,6 +91,21 @@ def java_class(session: Any, name: str) -> Any:
 def scala_object(session: Any, name: str) -> Any:
     """Return an object of Scala's."""
     return getattr(java_class(session, name + "$"), "MODULE$")
+
+
+def private_field(declared_in: Any, name: str, of: Any) -> Any:
+    """Return what an object of Java's has in a private field.
+
+    Args:
+        declared_in: the class that has the field.
+        of: the object; None where the field is static.
+
+    Raises:
+        Py4JError: there is no such field.
+    """
+    field = declared_in.getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(of)
 
 
 def activate(session: Any) -> None:

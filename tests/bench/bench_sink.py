@@ -26,10 +26,12 @@ import psutil
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api.record import TopicPartition
+from connect_py.app.services.process import process_tree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from spark_sink.task import SparkLakehouseSinkTask
+from tests.bench.bench_density import pss_mb, total
 from tests.bench.bench_sink_events import produce
 from tests.bench.bench_sink_python import compare
 from tests.fix_spark import Context
@@ -47,7 +49,7 @@ def cpu(master: str) -> float:
 
 def resident() -> float:
     """MB that this process and its children hold; what they share is counted once, in parts (PSS)."""
-    return sum(process.memory_full_info().pss for process in (psutil.Process(), *psutil.Process().children(recursive=True))) / 1e6
+    return total(pss_mb, process_tree(os.getpid())) * (1 << 20) / 1e6
 
 
 def step(task: SparkLakehouseSinkTask) -> Mapping[TopicPartition, int]:

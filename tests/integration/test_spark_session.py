@@ -53,6 +53,40 @@ second.close()
 print(len(jvms()), "left")
 """
 
+CLASSES = """
+import sys, threading
+from pathlib import Path
+from spark_sink.config.sink_config import parse
+from spark_sink.spark.local import scala_object
+from spark_sink.spark.session import open_session
+from tests.fix_spark import Lake
+
+session = open_session(parse(Lake(sys.argv[1], Path(sys.argv[2]), "x").config("none")), "tests")
+spark = session.spark
+# A thread of the JVM without a session is the first to ask.
+first = threading.Thread(target=scala_object, args=(spark, "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"))
+first.start()
+first.join()
+compiled = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+
+def generate(number):
+    assert spark.range(1).selectExpr(f"id * 1000 + {number} n").collect()[0]["n"] == number
+
+for number in range(150):
+    generate(number)
+before = compiled.getCount()
+generate(0)
+print(before >= 150, compiled.getCount() - before)
+session.close()
+"""
+
+
+def test_more_generated_classes_are_kept_than_by_default_whichever_thread_is_the_first(lake: Lake, tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    arguments = [sys.executable, "-c", CLASSES, lake.bootstrap, str(tmp_path / "other")]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
+    assert (done.returncode, done.stdout) == (0, "True 0\n"), done.stderr[-3000:]
+
 
 @pytest.mark.long
 def test_a_task_that_starts_after_the_jvm_died_gets_a_new_one_and_the_last_leaves_none(lake: Lake, tmp_path: Path) -> None:
