@@ -139,14 +139,15 @@ def test_an_interrupted_demo_stops_its_servers(env: dict[str, str], tmp_path: Pa
     with output.open("w") as file:
         demo = subprocess.Popen(COMMAND, env=env, text=True, stdout=file, stderr=file)
 
-    def lives() -> bool:
-        if demo.poll() is not None:
-            print(output.read_text())  # says why
-        return demo.poll() is None
-
-    wait_until(lambda: "Kafka at localhost:" in output.read_text(), 120, "the broker", lives)
-    demo.send_signal(signal.SIGINT)
-    assert demo.wait(60) == 130
-    ports = [int(port) for port in re.findall(r"localhost:(\d+)", output.read_text())]
-    wait_until(lambda: not any(is_listening(port) for port in ports), 60, "the servers' end")
-    assert "Interrupted; everything was stopped." in output.read_text()
+    try:
+        wait_until(lambda: "Kafka at localhost:" in output.read_text(), 120, "the broker", lambda: demo.poll() is None)
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(60) == 130
+        said = output.read_text()
+        assert "Interrupted; everything was stopped." in said
+        ports = [int(port) for port in re.findall(r"localhost:(\d+)", said)]
+        assert ports
+        assert not any(is_listening(port) for port in ports)
+    finally:
+        demo.kill()
+        print(output.read_text())  # says why, if it fails

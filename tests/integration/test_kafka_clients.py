@@ -94,10 +94,14 @@ def test_a_producer_whose_client_is_closed_at_rest_sends_on_with_another(kafka: 
     assert [message.value() for message in kafka.read(f"{tag}-rest")] == [b"0", b"1", b"2", b"3"]
 
 
-def test_a_client_that_is_opened_while_no_broker_answers_keeps_the_record(nowhere: str) -> None:
-    figures, settings = ClientStatistics(), source_producer_properties({"bootstrap.servers": nowhere}, "c", 0)
-    producer = RestingProducer(lambda: Producer(settings, on_statistics=figures.take, only_errors=True), figures)
-    eventually(producer.release, "the new client says first that nobody answers")
+def test_a_client_that_is_opened_while_no_broker_answers_keeps_the_record(properties: dict[str, str], nowhere: str) -> None:
+    figures, brokers = ClientStatistics(), iter([properties, {"bootstrap.servers": nowhere}])
+
+    def open_client() -> Producer:
+        return Producer(source_producer_properties(next(brokers), "c", 0), on_statistics=figures.take, only_errors=True)
+
+    producer = RestingProducer(open_client, figures)
+    eventually(producer.release, "end of the first client")
     began = time.monotonic()
     producer.produce("t", b"1")
     assert time.monotonic() - began < 5

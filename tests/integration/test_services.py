@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from connect_py.app.services.kafka import KafkaBroker
-from connect_py.app.services.process import ServiceError, free_port, is_listening, wait_until
+from connect_py.app.services.process import Service, ServiceError, free_port, is_listening, wait_until
 from tests.fix_kafka import Kafka
 from tests.waiting import let_time_pass
 
@@ -68,6 +68,17 @@ os.kill(os.getpid(), signal.SIGKILL)
     port, data = done.stdout.split()
     wait_until(lambda: not is_listening(int(port)), 60, "the end of the orphaned server")
     shutil.rmtree(data)
+
+
+def test_a_server_whose_start_is_interrupted_is_ended_at_once(tmp_path: Path) -> None:
+    service = Service("a server", ["sleep", "600"], tmp_path / "log")
+
+    def interrupted() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        service.wait_ready(interrupted)
+    assert not service.is_alive()
 
 
 def test_waiting_for_a_server_that_never_answers_ends_with_a_sentence() -> None:

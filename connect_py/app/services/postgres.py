@@ -116,7 +116,11 @@ class PostgresServer(PostgresAddress):
         with (data / "postgresql.conf").open("a") as conf:
             conf.write(SETTINGS.format(port=self.port, wal_level=wal_level))
         self._command, self._log, self._user = [str(binaries / "postgres"), "-D", str(data)], folder / "postgres.log", user
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            shutil.rmtree(data, ignore_errors=True)
+            raise
 
     def start(self) -> None:
         """Start the server again, with what it holds, after `kill`; returns when it answers queries.

@@ -231,13 +231,18 @@ class Service:
         """Ask until `probe` is true.
 
         Raises:
-            ServiceError: it ended or did not answer in time; the process is stopped and the text holds the end of its log.
+            ServiceError: it ended or did not answer in time; the text holds the end of its log.
+
+        The process is stopped, too, when this is interrupted: nobody has it yet.
         """
         try:
             wait_until(probe, seconds, self.name, self.is_alive)
         except ServiceError as error:
             self.kill()
             raise ServiceError(f"{error}; the end of {self.log}:\n{self.log_tail()}") from None
+        except BaseException:
+            self.kill()
+            raise
 
     def stop(self, seconds: float = 15, with_signal: int = signal.SIGTERM) -> None:
         """Ask the process to end and wait; kill it when it does not."""
