@@ -37,14 +37,18 @@ class Matches:
 
 
 class FewRows:
-    """Rows that the driver holds, whose keys it compares itself."""
+    """Rows that the driver holds, whose keys it compares itself.
+
+    Attributes:
+        has_values: whether a key's values in files are those of its texts.
+        put_count, delete_count: how many rows are to be in the table, and how many keys' are not.
+    """
 
     are_ends = False
 
     def __init__(self, rows: DataFrame, shape: Shape) -> None:
         self._rows, self._shape, self._texts = rows, shape, key_texts(shape)
-        #: Whether a key's values in files are those of its texts. A file of an old Spark may have dates of another calendar.
-        self.has_values = "date" not in (shape.types[key] for key in shape.keys)
+        self.has_values = _has_values(shape)
         self._is_put = _puts(rows, self._texts) if shape.puts is None else shape.puts
         self.put_count = sum(self._is_put.values())
         self.delete_count = len(self._is_put) - self.put_count
@@ -96,18 +100,24 @@ class FewRows:
         return Matches([*positions.items()], updated, len(keys) - updated, sum(self._is_put[key] for key in set(keys)))
 
 
+def _has_values(shape: Shape) -> bool:
+    """Return whether the keys' values in files are those of their texts. A file of an old Spark may have dates of another calendar."""
+    return "date" not in (shape.types[key] for key in shape.keys)
+
+
 def _puts(rows: DataFrame, texts: Sequence[str]) -> Mapping[tuple[str, ...], bool]:
     """Return whether each row is to be in the table, by the texts of its key."""
     return {tuple(key): not is_delete for *key, is_delete in select(rows, [*texts, "`$op` = 'd'"]).collect()}
 
 
 class ManyRows:
-    """Rows that Spark holds."""
+    """Rows that Spark holds. Attributes as of `FewRows`."""
 
     are_ends = True
 
     def __init__(self, rows: DataFrame, shape: Shape) -> None:
         self._rows, self._shape = rows, shape
+        self.has_values = _has_values(shape)
         counts = ("count_if(`$op` <> 'd')", "count_if(`$op` = 'd')")
         [[self.put_count, self.delete_count, *ends]] = rows.selectExpr(*counts, *texts_of_ends(shape.keys)).collect()
         self._ends = ends_of_texts(shape.keys, ends)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from spark_sink.spark import jars
 from spark_sink.spark.evaluation import Evaluations
-from spark_sink.spark.local import evaluate, has_java, held_rows, select
+from spark_sink.spark.local import evaluate, has_java, having_settings, held_rows, select
 from spark_sink.sql.keys import Value, has_plain_keys
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import state_of
-from spark_sink.tables.batch_rows import FewRows, Matches
+from spark_sink.tables.batch_rows import FewRows, ManyRows, Matches
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.columns import literal, quote
@@ -59,6 +60,30 @@ def is_direct(shape: Shape) -> bool:
     """Return whether rows of a shape may replace those of their keys without a look at these."""
     needs_old = shape.unknown or shape.order is not None or shape.soft or shape.versions
     return has_plain_keys(shape) and not (needs_old or shape.unseen or shape.expires)
+
+
+def may_merge(spark: Any, shape: Shape) -> bool:
+    """Return whether rows of a shape may be held for a merge: an executor that dies takes what it holds along, and Kafka may have removed
+    some of it since."""
+    return shape.is_local or spark.sparkContext.master.startswith("local")
+
+
+@contextlib.contextmanager
+def rows_of(spark: SparkSession, rows: DataFrame, shape: Shape) -> Iterator[FewRows | ManyRows]:
+    """Have the rows of a batch for a merge. Those that the driver does not hold are decoded once, and Spark holds them meanwhile.
+
+    Args:
+        shape: one that `may_merge`.
+    """
+    with having_settings(spark, WITHOUT_ADAPTIVE):
+        if shape.is_local:
+            yield FewRows(rows, shape)
+            return
+        held = rows.persist()
+        try:
+            yield ManyRows(held, shape)
+        finally:
+            held.unpersist()
 
 
 def look_up(

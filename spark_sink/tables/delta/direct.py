@@ -22,7 +22,7 @@ from spark_sink.sql.merge import Shape
 from spark_sink.tables.batch_rows import FewRows, ManyRows, Matches, Positions
 from spark_sink.tables.delta.files import DataFile, LiveFiles
 from spark_sink.tables.delta.jvm import DeltaJvm, Transaction
-from spark_sink.tables.direct import MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
+from spark_sink.tables.direct import MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up, rows_of
 from spark_sink.tables.file_keys import FileKeys
 from spark_sink.types.columns import quote
 
@@ -74,17 +74,12 @@ class DirectTable:
         """Return the table's newest version, for which its log is listed; -1 if there is no table."""
         return self._delta.version()
 
-    def may_merge(self, shape: Shape) -> bool:
-        """Return whether rows of a shape may be held here: an executor that dies takes what it holds along, and Kafka may have removed some
-        of it since."""
-        return shape.is_local or self._spark.sparkContext.master.startswith("local")
-
     def merge(self, rows: DataFrame, shape: Shape, transaction: Transaction) -> int | None:
         """Replace the table's rows that have the keys of rows by these, or by nothing where these are deletes, in one commit.
 
         Args:
             rows: with the columns of `shape` and `$op`, one of each key.
-            shape: one that `is_direct`, and that it `may_merge`.
+            shape: one that `is_direct` and `may_merge`.
 
         Returns:
             The version of the commit; None if another one has the transaction's version already, so that nothing was written.
@@ -96,13 +91,7 @@ class DirectTable:
             return None
         under_way, files = begun
         under_way.readWholeTable()
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(having_settings(self._spark, WITHOUT_ADAPTIVE))
-            if shape.is_local:
-                source: FewRows | ManyRows = FewRows(rows, shape)
-            else:
-                stack.callback(rows.persist().unpersist)
-                source = ManyRows(rows, shape)
+        with rows_of(self._spark, rows, shape) as source:
             held, found = self._matches(under_way.snapshot(), files, source, shape)
             added = self._written(under_way, files, rows, shape, source)[0] if source.put_count else []
         replaced = self._delta.delete(held)

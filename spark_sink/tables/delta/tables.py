@@ -45,7 +45,7 @@ from spark_sink.tables.base import (
 from spark_sink.tables.bounds import key_bounds
 from spark_sink.tables.delta.direct import DirectTable
 from spark_sink.tables.delta.jvm import Transaction, has_known_delta
-from spark_sink.tables.direct import NotDirect, is_direct
+from spark_sink.tables.direct import NotDirect, is_direct, may_merge
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import (
     SNAPSHOTS_BEGUN,
@@ -259,7 +259,7 @@ class DeltaTables:
     def _directly_merged(self, name: TableName, shape: Shape) -> DirectTable | None:
         """Return the way without a statement for rows of a shape."""
         direct = self._directly(name) if is_direct(shape) else None
-        return direct if direct is not None and direct.may_merge(shape) else None
+        return direct if direct is not None and may_merge(self._spark, shape) else None
 
     def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and (direct := self._directly_merged(name, shape)) is not None:

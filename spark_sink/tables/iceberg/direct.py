@@ -1,9 +1,10 @@
-"""Small batches go into an Iceberg table by Iceberg's own interface, in the JVM of this process, without a statement.
+"""Batches go into an Iceberg table by Iceberg's own interface, in the JVM of this process, without a statement.
 
-Spark plans each MERGE as if it were the first, reads the branch's manifests and starts jobs, for a few rows. Here the driver follows the
-snapshots (`files`) and knows which data files can hold a key of the batch. The positions of the rows with these keys are read from small
-files by this process (`file_keys`), and from others by a query. The rows are written by Iceberg's own writer (`jvm`), next to a file of the
-positions of those that they replace, and one version of the table's metadata publishes both (`branches`).
+Spark plans each MERGE as if it were the first, reads the branch's manifests and starts jobs, for a few rows; and a large batch it decodes
+twice. Here the driver follows the snapshots (`files`) and knows which data files can hold a key of the batch. The positions of the rows
+with these keys are read from small files by this process (`file_keys`), and from others by a query. The rows are written by Iceberg's own
+writer (`jvm`), a few by this process, those that Spark holds for both (`batch_rows`) by a job. A file of the positions of those that they
+replace comes with them, and one version of the table's metadata publishes both (`branches`).
 
 What is written is what a MERGE or an INSERT writes. Batches whose rows depend on those of the table, and tables of which more is to be
 regarded, are left to the statement.
@@ -17,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
-from spark_sink.spark.local import having_settings
+from spark_sink.spark.local import select
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import TableState
-from spark_sink.tables.batch_rows import FewRows, Matches
+from spark_sink.tables.batch_rows import FewRows, ManyRows, Matches
 from spark_sink.tables.compaction import is_small
-from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, WITHOUT_ADAPTIVE, Columns, NotDirect, RowsOfTable, look_up
+from spark_sink.tables.direct import LOOKED_UP, MOST_FILES, Columns, NotDirect, RowsOfTable, look_up, rows_of
 from spark_sink.tables.file_keys import FileKeys, KeyedFile, Unreadable
 from spark_sink.tables.iceberg.compaction import DirectCompaction
 from spark_sink.tables.iceberg.files import Changes, DeleteFile, LiveFiles, bounds_of, delete_file
@@ -113,18 +114,23 @@ class DirectTable:
         """Write rows that replace those with their keys.
 
         Args:
-            rows: those of the driver, with the columns of `shape` and `$op`, one of each key.
-            shape: one that `is_direct`.
+            rows: with the columns of `shape` and `$op`, one of each key.
+            shape: one that `is_direct` and `may_merge`.
             head: the snapshot on which the batch is to follow; None in a table without one.
 
         Raises:
             NotDirect: the statement must do it.
         """
         table, snapshot = self._begin(shape, head)
-        source = FewRows(rows, shape)
-        found = self._matches(table, snapshot, source, shape)
-        put = self._held(rows, shape, has_deletes=source.delete_count > 0) if source.put_count else None
-        deleted = {path: sorted(positions) for path, positions in found.positions}
+        with rows_of(self._spark, rows, shape) as source:
+            found = self._matches(table, snapshot, source, shape)
+            if isinstance(source, FewRows):
+                put = self._held(rows, shape, has_deletes=source.delete_count > 0) if source.put_count else None
+                deleted = {path: sorted(positions) for path, positions in found.positions}
+                written = self._jvm.write(table, snapshot, put, deleted) if put is not None or deleted else Written()
+            else:
+                written = self._written_by_job(table, source.puts(), shape) if source.put_count else Written()
+                written = self._jvm.with_deletes(table, snapshot, written, self._jvm.sorted_positions(found.positions))
         summary = {
             "copied": 0,
             "deleted": found.deleted,
@@ -135,12 +141,13 @@ class DirectTable:
             "not-matched-by-source-updated": 0,
             "not-matched-by-source-deleted": 0,
         }
-        written = self._jvm.write(table, snapshot, put, deleted) if put is not None or deleted else Written()
         return Batch(head, written, {f"spark.merge-into.num-target-rows-{what}": str(count) for what, count in summary.items()})
 
     def append(self, rows: DataFrame, shape: Shape, head: int | None) -> Batch:
         """Write rows that replace none; otherwise as `merge`."""
         table, snapshot = self._begin(shape, head)
+        if not shape.is_local:
+            return Batch(head, self._written_by_job(table, rows, shape))
         return Batch(head, self._jvm.write(table, snapshot, self._held(rows, shape, has_deletes=False), {}))
 
     def compaction(self, target: int) -> DirectCompaction | None:
@@ -182,8 +189,10 @@ class DirectTable:
         if live is None or table is None or live.head != batch.head:
             return
         for file, positions in zip(batch.written.deletes, batch.written.positions, strict=True):
-            live.read(str(file.location()), positions)
-        live.follow(head, Changes(self._jvm.data_files(table, batch.written.data, self._types(live.columns)), (), (), ()))
+            if positions is not None:
+                live.read(str(file.location()), positions)
+        data = self._jvm.data_files(table, batch.written.data, self._types(live.columns))
+        live.follow(head, Changes(data, (), self._jvm.delete_files(batch.written.deletes), ()))
 
     @property
     def table(self) -> Any:
@@ -202,8 +211,6 @@ class DirectTable:
 
     def _begin(self, shape: Shape, head: int | None) -> tuple[Any, Any]:
         """Return the table, and the snapshot that is its head; None of a table without one."""
-        if not shape.is_local:
-            raise NotDirect
         if self._table is None:
             self.look()
         table, columns = self._table, self._columns
@@ -236,16 +243,19 @@ class DirectTable:
     def _held(self, rows: DataFrame, shape: Shape, *, has_deletes: bool) -> Any:
         return self._rows(rows, shape.types, () if self._columns is None else self._columns.required, has_deletes=has_deletes)
 
-    def _matches(self, table: Any, snapshot: Any, source: FewRows, shape: Shape) -> Matches:
+    def _written_by_job(self, table: Any, rows: DataFrame, shape: Shape) -> Written:
+        return self._jvm.write_by_job(table, select(rows, map(quote, shape.types)))
+
+    def _matches(self, table: Any, snapshot: Any, source: FewRows | ManyRows, shape: Shape) -> Matches:
         """Find the rows that have keys of the batch, in a snapshot."""
         if snapshot is None:
             self._live = self._of_no_snapshot(table, shape.keys)
             return Matches((), 0, 0, 0)
         live = self._follow(table, snapshot, shape.keys) if source.has_values else None
         if live is not None:
-            if not (candidates := live.holding(source.values())):
+            if not (candidates := live.holding(source.values(), are_ends=source.are_ends)):
                 return Matches((), 0, 0, 0)
-            if self._read_deleted(table, live):
+            if isinstance(source, FewRows) and self._read_deleted(table, live):
                 content = functools.partial(self._jvm.content, table)
                 if (found := look_up(candidates, source, self._keys, content, live.deleted_rows)) is not None:
                     return found
@@ -253,8 +263,7 @@ class DirectTable:
         columns = ", ".join((*map(quote, shape.keys), "_file `$path`", "_pos `$at`"))
         # Not AS OF the snapshot, whose columns may have had other names; that it is still the head is seen at the commit.
         branch = "" if self.branch == "main" else f".{quote('branch_' + self.branch)}"
-        with having_settings(self._spark, WITHOUT_ADAPTIVE):
-            return source.matches(self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}{branch} t WHERE true{conditions}"))
+        return source.matches(self._spark.sql(f"SELECT {columns} FROM {self._jvm.quoted}{branch} t WHERE true{conditions}"))
 
     def _follow(self, table: Any, snapshot: Any, keys: Sequence[str]) -> LiveFiles | None:
         """Return the files of a snapshot; None if there are too many."""

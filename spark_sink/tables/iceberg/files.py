@@ -135,9 +135,9 @@ class LiveFiles:
         self.unread.pop(path, None)
         self.deletes[path] = deleted
 
-    def holding(self, keys: Mapping[str, Sequence[Value]]) -> dict[str, KeyedFile]:
+    def holding(self, keys: Mapping[str, Sequence[Value]], *, are_ends: bool = False) -> dict[str, KeyedFile]:
         """Return the files, by path, that can hold rows with a key, as `files_holding`."""
-        return files_holding(self.files, keys)
+        return files_holding(self.files, keys, are_ends=are_ends)
 
     def to_rewrite(self, target: int) -> list[Rewrite]:
         """Return the data files that are worth writing again, once no file is `unread`; `target` as of `to_rewrite`."""

@@ -5,6 +5,7 @@ Rows are written as a MERGE writes them, by Iceberg's `DeltaWriter` of Spark's, 
 
 from __future__ import annotations
 
+import array
 import itertools
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _ICEBERG = "org.apache.iceberg"
 _WRITE = "org.apache.spark.sql.connector.write"
 
+#: Positions of a file that are held for the batches that follow; they read those of others when they need them.
+_MOST_HELD = 10_000
+
 #: What is written has no order, and any partition may follow any other one.
 _AS_IT_COMES = {"use-table-distribution-and-ordering": "false"}
 
@@ -41,12 +45,12 @@ class Written:
     Attributes:
         data: data files.
         deletes: files of positions.
-        positions: what each of these has.
+        positions: what each of these has, unless it is too much to be held.
     """
 
     data: Sequence[Any] = ()
     deletes: Sequence[Any] = ()
-    positions: Sequence[Mapping[str, Sequence[int]]] = ()
+    positions: Sequence[Mapping[str, Sequence[int]] | None] = ()
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class IcebergJvm:
         return Changes(
             added,
             removed,
-            [self._delete_file(file) for file in self._each(made.addedDeleteFiles())],
+            self.delete_files(self._each(made.addedDeleteFiles())),
             [str(file.location()) for file in self._each(made.removedDeleteFiles())],
         )
 
@@ -179,9 +183,18 @@ class IcebergJvm:
         bounds = bounds_of({column: (end(lower, id_), end(upper, id_)) for column, id_ in ids.items()}, types)
         return KeyedFile(int(file.recordCount()), int(file.fileSizeInBytes()), bounds, partition=partition)
 
-    def _delete_file(self, file: Any) -> DeleteFile:
-        kind, format_ = int(file.content().id()), str(file.format().toString())
-        return delete_file(str(file.location()), int(file.recordCount()), int(file.fileSizeInBytes()), kind, format_)
+    def delete_files(self, files: Iterable[Any]) -> list[DeleteFile]:
+        """Return files of deletes of Iceberg's as `LiveFiles` has them."""
+        return [
+            delete_file(
+                str(file.location()),
+                int(file.recordCount()),
+                int(file.fileSizeInBytes()),
+                int(file.content().id()),
+                str(file.format().toString()),
+            )
+            for file in files
+        ]
 
     def content(self, table: Any, path: str) -> bytes:
         """Return the bytes of a file."""
@@ -202,14 +215,48 @@ class IcebergJvm:
             deleted: sorted positions by the path of their file.
         """
         written = Written() if rows is None else self._write_rows(table, self._java(rows).iterator())
+        return self.with_deletes(table, snapshot, written, deleted)
+
+    def with_deletes(self, table: Any, snapshot: Any, written: Written, deleted: Mapping[str, Sequence[int]]) -> Written:
+        """Write which rows are deleted, next to new ones, to files; if that fails, none of them is left. Arguments as of `write`."""
         try:
             for spec, partition, positions in self._by_partition(table, snapshot, deleted):
                 file = self._write_positions(table, spec, partition, positions)
-                written = replace(written, deletes=[*written.deletes, file], positions=[*written.positions, positions])
+                held = positions if sum(map(len, positions.values())) <= _MOST_HELD else None
+                written = replace(written, deletes=[*written.deletes, file], positions=[*written.positions, held])
         except BaseException:
             self.discard(table, written)
             raise
         return written
+
+    def write_by_job(self, table: Any, rows: Any) -> Written:
+        """Write a frame by a job of Spark's, which leaves its files to be fetched, as Iceberg does with those that it writes again
+        (`SparkBinPackFileRewriteRunner`).
+
+        Args:
+            rows: with the table's columns.
+        """
+        id_ = str(uuid.uuid4())
+        tables = self._class(f"{_ICEBERG}.spark.SparkTableCache").get()
+        files = self._class(f"{_ICEBERG}.spark.FileRewriteCoordinator").get()
+        options = {} if self.is_partitioned(table) else {"distribution-mode": "none"}
+        tables.add(id_, table)
+        try:
+            rows.write.format("iceberg").mode("append").options(**options).save(id_)
+            return Written(list(self._each(files.fetchNewFiles(table, id_))))
+        finally:
+            files.clearRewrite(table, id_)
+            tables.remove(id_)
+
+    def sorted_positions(self, found: Iterable[tuple[str, Any]]) -> Mapping[str, Sequence[int]]:
+        """Return positions, each a Seq of Scala's, sorted, by the path of their file."""
+        kind, order = self._module("scala.reflect.ClassTag").Long(), self._class("java.nio.ByteOrder").nativeOrder()
+        by_path = dict[str, Sequence[int]]()
+        for path, positions in found:
+            buffer = self._class("java.nio.ByteBuffer").allocate(8 * positions.size()).order(order)
+            buffer.asLongBuffer().put(positions.toArray(kind))
+            by_path[path] = sorted(array.array("q", buffer.array()))
+        return by_path
 
     def _write_rows(self, table: Any, rows: Any) -> Written:
         """Write what an iterator of Java's has."""

@@ -20,9 +20,9 @@ def parquet_of(deleted: Mapping[str, Sequence[int]]) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    paths, counts = sorted(deleted), [len(deleted[path]) for path in sorted(deleted)]
-    of_rows = pa.array(paths, pa.string()).take(pa.array([at for at, count in enumerate(counts) for _ in range(count)], pa.int64()))
-    positions = pa.array([position for path in paths for position in deleted[path]], pa.int64())
+    paths = sorted(deleted)
+    of_rows = pa.array(paths, pa.string()).take(pa.concat_arrays([pa.repeat(at, len(deleted[path])) for at, path in enumerate(paths)]))
+    positions = pa.concat_arrays([pa.array(deleted[path], pa.int64()) for path in paths])
     fields = [
         pa.field(name, array.type, nullable=False, metadata={"PARQUET:field_id": str(COLUMNS[name])})
         for name, array in zip(COLUMNS, (of_rows, positions), strict=True)
