@@ -69,6 +69,7 @@ class Written:
     ) -> None:
         self.lake, self.spark, self.shape, self.offset = lake, spark, shape, 0
         self.statements: list[str] = []
+        self.events: Any = None  # of the last batch
         self.names = {way: TableName(("public", way)) for way in ("direct", *ways)}
         self.watched = {
             way: Watched(self.statements.append if way == "direct" else lambda _: None, by_statements=way == "statements")
@@ -88,7 +89,7 @@ class Written:
     def _write(self, what: str, rows: Sequence[Row]) -> None:
         self.offset += 1
         self.statements.clear()
-        events = held(self.spark, rows, is_local=self.shape.is_local)
+        events = self.events = held(self.spark, rows, is_local=self.shape.is_local)
         for way, name in self.names.items():
             self.tables[way].load(name)
             is_bounded = self.shape.is_local or self.tables[way].needs_bounds(name, self.shape)
@@ -281,7 +282,7 @@ def test_more_replaced_rows_than_are_held_are_known_to_the_next_batches(lake: La
     assert not written.is_by_statement
     assert [said["added-position-deletes"] for said in written.summaries("direct")[-2:]] == ["1", "1"], "each of a row that was there"
     assert Counter(row["name"] for row in written.rows()) == {"new": 11_998, "newer": 2}
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert not written.events.storageLevel.useMemory
 
 
 @of_any_size
@@ -344,7 +345,7 @@ def test_a_missing_value_that_the_table_needs_is_refused_as_by_the_statement(lak
         written.merge([("u", 2, None, "2020-01-01", "1.00")])
     assert len(written.rows()) == 1
     assert sorted((lake.warehouse / "public" / "direct" / "data").rglob("*.parquet")) == files
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == 0
+    assert not written.events.storageLevel.useMemory
     written.merge(notes(2))
     assert not written.is_by_statement
 

@@ -237,7 +237,9 @@ class IcebergJvm:
             rows: with the table's columns.
         """
         id_ = str(uuid.uuid4())
-        tables = self._class(f"{_ICEBERG}.spark.SparkTableCache").get()
+        # the class has another `get`, and py4j looks at one of the two
+        get = self._named(f"{_ICEBERG}.spark.SparkTableCache").getMethod("get", self._array(self._spark._jvm.java.lang.Class))
+        tables = get.invoke(None, self._objects())
         files = self._class(f"{_ICEBERG}.spark.FileRewriteCoordinator").get()
         options = {} if self.is_partitioned(table) else {"distribution-mode": "none"}
         tables.add(id_, table)
