@@ -70,7 +70,7 @@ def may_merge(spark: Any, shape: Shape) -> bool:
 
 @contextlib.contextmanager
 def rows_of(spark: SparkSession, rows: DataFrame, shape: Shape) -> Iterator[FewRows | ManyRows]:
-    """Have the rows of a batch for a merge. Those that the driver does not hold are decoded once, and Spark holds them meanwhile.
+    """Have the rows of a batch for a merge. Those that the driver does not hold are decoded once: Spark holds them meanwhile.
 
     Args:
         shape: one that `may_merge`.

@@ -126,11 +126,12 @@ class DirectTable:
             found = self._matches(table, snapshot, source, shape)
             if isinstance(source, FewRows):
                 put = self._held(rows, shape, has_deletes=source.delete_count > 0) if source.put_count else None
-                deleted = {path: sorted(positions) for path, positions in found.positions}
+                deleted: Mapping[str, Sequence[int]] = {path: sorted(positions) for path, positions in found.positions}
                 written = self._jvm.write(table, snapshot, put, deleted) if put is not None or deleted else Written()
             else:
+                deleted = self._jvm.sorted_positions(found.positions)
                 written = self._written_by_job(table, source.puts(), shape) if source.put_count else Written()
-                written = self._jvm.with_deletes(table, snapshot, written, self._jvm.sorted_positions(found.positions))
+                written = self._jvm.with_deletes(table, snapshot, written, deleted)
         summary = {
             "copied": 0,
             "deleted": found.deleted,
