@@ -177,13 +177,13 @@ class Maintenance:
 
     def _begin(self, turn: _Turn, tables: Tables, aside: Aside) -> TableName | None:
         """Begin a turn. Returns its table if that was compacted."""
-        table = turn.table
+        table, turn = turn.table, replace(turn, began=self._clock())
         with self._between_batches(turn, tables):
             if tables.load(table) is None:
                 self._tell(turn.id, "TABLE_SKIPPED", table=str(table), error="it does not exist yet")
                 self._end(turn)
                 return None
-            begun = replace(turn, before=self._extent(tables, table) if turn.asked else None, began=self._clock())
+            begun = replace(turn, before=self._extent(tables, table) if turn.asked else None)
             compaction = tables.compact(table, MaintenancePolicy.of(self._config), thoroughly=turn.asked)
             if compaction is None:
                 self._clean(begun, tables, aside)
@@ -234,16 +234,22 @@ class Maintenance:
         return changed
 
     def _complete_turn(self, turn: _Turn) -> None:
-        seconds = self._clock() - turn.began
-        if not turn.asked:
-            self._rest.took(seconds, self._clock())
+        seconds = self._rest_after(turn)
         self._figures.maintained(str(turn.table), seconds)
         _log.info("Compacted table %s in %.1f s and cleaned it up in %.1f s", turn.table, turn.seconds, seconds - turn.seconds)
         files = _files("before", turn.before) | _files("after", turn.after)
         self._tell(turn.id, "TABLE_COMPLETED", table=str(turn.table), seconds=f"{seconds:.1f}", **files)
         self._end(turn)
 
+    def _rest_after(self, turn: _Turn) -> float:
+        """Have the schedule rest after a turn of it, which has ended. Returns what the turn took, in seconds."""
+        seconds = self._clock() - turn.began
+        if not turn.asked:
+            self._rest.took(seconds, self._clock())
+        return seconds
+
     def _failed(self, turn: _Turn, error: Exception, what: str) -> None:
+        self._rest_after(turn)
         problem = classify(error, f"{what} table {turn.table}")
         _log.warning("Maintenance of table %s failed and waits for its next turn: %s", turn.table, problem)
         self._tell(turn.id, "TABLE_FAILED", table=str(turn.table), error=str(problem))

@@ -106,7 +106,7 @@ def open_session(config: SinkConfig, name: str, kafka: Mapping[str, str] = Mappi
 
 def prepare(spark: SparkSession, config: SinkConfig) -> None:
     """Give a new session the settings and functions of a configuration."""
-    for key, value in session_settings(config).items():
+    for key, value in session_settings(config, parallelism(spark)).items():
         spark.conf.set(key, value)
     functions.register(spark, config)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -88,14 +87,17 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
     return settings
 
 
-def session_settings(config: SinkConfig) -> dict[str, str]:
+def session_settings(config: SinkConfig, cores: int) -> dict[str, str]:
     """Return the settings of one task's session.
 
     The time zone and ANSI mode are not the user's to choose: conversions rely on them. Neither is the substitution of variables: Spark
     replaces ``${env:X}`` in a statement before it parses it, also within quotes, and records name columns and comments.
+
+    Args:
+        cores: of a Spark in the task's own process. A container may have fewer than its machine.
     """
     settings = {
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2) if _is_local(config) else _CLUSTER_PARTITIONS,
+        "spark.sql.shuffle.partitions": str(cores) if _is_local(config) else _CLUSTER_PARTITIONS,
         # A file a task of the write; two tiny batches a second must not each leave a file for every core.
         "spark.sql.adaptive.enabled": "true",
         # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.

@@ -61,8 +61,10 @@ from spark_sink.spark.local import scala_object
 from spark_sink.spark.session import open_session
 from tests.fix_spark import Lake
 
-session = open_session(parse(Lake(sys.argv[1], Path(sys.argv[2]), "x").config("none")), "tests")
+config = Lake(sys.argv[1], Path(sys.argv[2]), "x").config("none") | {"lakehouse.spark.master": "local[3]"}
+session = open_session(parse(config), "tests")
 spark = session.spark
+print(spark.conf.get("spark.sql.shuffle.partitions"), "parts")
 # A thread of the JVM without a session is the first to ask.
 first = threading.Thread(target=scala_object, args=(spark, "org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator"))
 first.start()
@@ -81,11 +83,11 @@ session.close()
 """
 
 
-def test_more_generated_classes_are_kept_than_by_default_whichever_thread_is_the_first(lake: Lake, tmp_path: Path) -> None:
+def test_a_session_shuffles_by_its_own_cores_and_keeps_classes_whichever_thread_is_the_first(lake: Lake, tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     arguments = [sys.executable, "-c", CLASSES, lake.bootstrap, str(tmp_path / "other")]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
-    assert (done.returncode, done.stdout) == (0, "True 0\n"), done.stderr[-3000:]
+    assert (done.returncode, done.stdout) == (0, "3 parts\nTrue 0\n"), done.stderr[-3000:]
 
 
 @pytest.mark.long

@@ -231,6 +231,25 @@ def test_turns_of_the_schedule_take_a_fifth_of_the_time_and_those_of_clients_non
     assert site.run() == B
 
 
+def test_a_turn_that_fails_takes_its_part_of_the_time_too() -> None:
+    site = Site(**{"compact.every-commits": "1"})
+
+    def take(table: TableName) -> None:
+        site.now += 3.0
+        if table == A:
+            raise RetriableError("the bucket does not answer")
+
+    site.kept.before = take
+    for table in (A, B):
+        site.maintenance.committed(table)
+    assert [site.run(), site.run()] == [None, None]
+    assert site.told()[0][1:] == ("TABLE_FAILED", "public.a")
+    site.now = 14.9
+    assert site.run() is None
+    site.now = 15.0
+    assert site.run() == B
+
+
 def test_a_clean_up_that_fails_is_told_and_costs_nothing_but_the_turn() -> None:
     site = Site(**{"compact.every-commits": "1"})
 
