@@ -221,6 +221,7 @@ def notes(*numbers: int, op: str = "u", name: str = "n") -> list[Row]:
     return [(op, number, name, "2020-01-01", "1.00") for number in numbers]
 
 
+@pytest.mark.rotates
 @of_any_size
 def test_a_batch_that_deletes_all_rows_or_none_still_stores_its_watermark(lake: Lake, spark: Any, is_local: bool) -> None:
     written = Written(lake, spark, shape_of("id", is_local=is_local))
@@ -285,6 +286,7 @@ def test_more_replaced_rows_than_are_held_are_known_to_the_next_batches(lake: La
     assert not written.events.storageLevel.useMemory
 
 
+@pytest.mark.rotates
 @of_any_size
 def test_what_others_commit_is_seen(lake: Lake, spark: Any, is_local: bool) -> None:
     written, table = Written(lake, spark, shape_of("id", is_local=is_local)), lake.sql("direct")
@@ -305,6 +307,7 @@ def test_what_others_commit_is_seen(lake: Lake, spark: Any, is_local: bool) -> N
     assert len(lake.whole_rows("direct")) == 4
 
 
+@pytest.mark.rotates
 @of_any_size
 def test_a_name_that_another_column_has_by_now_does_not_mislead(lake: Lake, spark: Any, is_local: bool) -> None:
     written, table = Written(lake, spark, shape_of("id", is_local=is_local)), lake.sql("direct")
