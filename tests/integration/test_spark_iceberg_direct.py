@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -270,6 +271,16 @@ def test_rows_are_appended_as_by_the_statement(lake: Lake, spark: Any, is_local:
     assert not written.is_by_statement
     assert written.rows() == written.rows("statements"), "what was appended is known"
     assert lake.watermark("direct") == {"t": {"0": 4}}
+
+
+def test_rows_are_appended_in_the_order_of_the_table_to_files_that_do_not_overlap(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id", is_local=False), layout=Layout(cluster=("name",)))
+    written.append([("c", number, f"{number * 7919 % 1000:03}", "2020-01-01", "1.00") for number in range(1000)])
+    assert not written.is_by_statement
+    bounds = "readable_metrics.name.lower_bound, readable_metrics.name.upper_bound"
+    files = sorted(map(tuple, spark.sql(f"SELECT {bounds} FROM {lake.sql('direct')}.files").collect()))
+    assert all(one[1] < other[0] for one, other in pairwise(files)), files
+    assert written.rows()[0]["id"] == 0
 
 
 def test_more_replaced_rows_than_are_held_are_known_to_the_next_batches(lake: Lake, spark: Any) -> None:

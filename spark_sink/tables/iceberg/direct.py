@@ -130,7 +130,7 @@ class DirectTable:
                 written = self._jvm.write(table, snapshot, put, deleted) if put is not None or deleted else Written()
             else:
                 deleted = self._jvm.sorted_positions(found.positions)
-                written = self._written_by_job(table, source.puts(), shape) if source.put_count else Written()
+                written = self._written_by_job(table, source.puts(), shape, is_merge=True) if source.put_count else Written()
                 written = self._jvm.with_deletes(table, snapshot, written, deleted)
         summary = {
             "copied": 0,
@@ -148,7 +148,7 @@ class DirectTable:
         """Write rows that replace none; otherwise as `merge`."""
         table, snapshot = self._begin(shape, head)
         if not shape.is_local:
-            return Batch(head, self._written_by_job(table, rows, shape))
+            return Batch(head, self._written_by_job(table, rows, shape, is_merge=False))
         return Batch(head, self._jvm.write(table, snapshot, self._held(rows, shape, has_deletes=False), {}))
 
     def compaction(self, target: int) -> DirectCompaction | None:
@@ -244,8 +244,8 @@ class DirectTable:
     def _held(self, rows: DataFrame, shape: Shape, *, has_deletes: bool) -> Any:
         return self._rows(rows, shape.types, () if self._columns is None else self._columns.required, has_deletes=has_deletes)
 
-    def _written_by_job(self, table: Any, rows: DataFrame, shape: Shape) -> Written:
-        return self._jvm.write_by_job(table, select(rows, map(quote, shape.types)))
+    def _written_by_job(self, table: Any, rows: DataFrame, shape: Shape, *, is_merge: bool) -> Written:
+        return self._jvm.write_by_job(table, select(rows, map(quote, shape.types)), is_merge=is_merge)
 
     def _matches(self, table: Any, snapshot: Any, source: FewRows | ManyRows, shape: Shape) -> Matches:
         """Find the rows that have keys of the batch, in a snapshot."""

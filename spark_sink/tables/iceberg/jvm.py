@@ -229,19 +229,20 @@ class IcebergJvm:
             raise
         return written
 
-    def write_by_job(self, table: Any, rows: Any) -> Written:
+    def write_by_job(self, table: Any, rows: Any, *, is_merge: bool) -> Written:
         """Write a frame by a job of Spark's, which leaves its files to be fetched, as Iceberg does with those that it writes again
         (`SparkBinPackFileRewriteRunner`).
 
         Args:
             rows: with the table's columns.
+            is_merge: whether rows are parted and sorted as by a MERGE, not as by an INSERT.
         """
         id_ = str(uuid.uuid4())
         # the class has another `get`, and py4j looks at one of the two
         get = self._named(f"{_ICEBERG}.spark.SparkTableCache").getMethod("get", self._array(self._spark._jvm.java.lang.Class))
         tables = get.invoke(None, self._objects())
         files = self._class(f"{_ICEBERG}.spark.FileRewriteCoordinator").get()
-        options = {} if self.is_partitioned(table) else {"distribution-mode": "none"}
+        options = self._distribution_of_merges(table) if is_merge else {}
         tables.add(id_, table)
         try:
             rows.write.format("iceberg").mode("append").options(**options).save(id_)
@@ -249,6 +250,12 @@ class IcebergJvm:
         finally:
             files.clearRewrite(table, id_)
             tables.remove(id_)
+
+    def _distribution_of_merges(self, table: Any) -> Mapping[str, str]:
+        """Return the option by which a table's property decides, unless the session does (`SparkWriteConf`)."""
+        mode = table.properties().get("write.merge.distribution-mode")
+        is_chosen = self._spark.conf.get("spark.sql.iceberg.distribution-mode", None) is not None
+        return {} if mode is None or is_chosen else {"distribution-mode": mode}
 
     def sorted_positions(self, found: Iterable[tuple[str, Any]]) -> Mapping[str, Sequence[int]]:
         """Return positions, each a Seq of Scala's, sorted, by the path of their file."""
