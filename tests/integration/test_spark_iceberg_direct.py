@@ -153,7 +153,7 @@ def batches(chance: random.Random, keys: tuple[str, ...], counts: Sequence[int])
         yield list(of_key.values())
 
 
-@pytest.mark.rotates(keep=3)
+@pytest.mark.rotates(keep=2)
 @of_any_size
 @of_any_key
 def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: Lake, spark: Any, keys: tuple[str, ...], is_local: bool) -> None:
@@ -182,7 +182,7 @@ def test_both_ways_leave_the_same_rows_and_say_the_same_of_them(lake: Lake, spar
     assert len(lake.whole_rows("direct")) == len(written.rows()), "as pyiceberg reads it"
 
 
-@pytest.mark.rotates(keep=3)
+@pytest.mark.rotates(keep=2)
 @of_any_size
 @pytest.mark.parametrize("text", ["days(made)", "name", "bucket(id, 3), truncate(name, 2)"])
 def test_rows_of_partitions_are_replaced_as_by_the_statement(lake: Lake, spark: Any, text: str, is_local: bool) -> None:
