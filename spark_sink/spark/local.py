@@ -5,8 +5,9 @@ Only of a session with a JVM in this process; over Spark Connect the rows are on
 
 from __future__ import annotations
 
+import array
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -106,6 +107,13 @@ def private_field(declared_in: Any, name: str, of: Any) -> Any:
     field = declared_in.getDeclaredField(name)
     field.setAccessible(True)
     return field.get(of)
+
+
+def longs(session: Any, numbers: Any) -> Sequence[int]:
+    """Return an array of Java's longs; py4j hands over each of them by a call of its own."""
+    buffer = java_class(session, "java.nio.ByteBuffer").allocate(8 * len(numbers))
+    buffer.order(java_class(session, "java.nio.ByteOrder").nativeOrder()).asLongBuffer().put(numbers)
+    return array.array("q", buffer.array())
 
 
 def activate(session: Any) -> None:

@@ -11,6 +11,7 @@ Iceberg compares lists of up to 200 values with the bounds of files (`InclusiveM
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spark_sink.sql.keys import bounded_keys, in_order, key_texts
@@ -44,6 +45,11 @@ def key_bounds(events: DataFrame, shape: Shape, count: int | None = None) -> tup
         return bounds_of_texts(events.selectExpr(*key_texts(shape)).collect(), shape)
     [row] = events.selectExpr(*texts_of_ends(keys)).collect()
     return bounds_of_ends(ends_of_texts(keys, row), shape)
+
+
+def bounded(rows: DataFrame, shape: Shape) -> Shape:
+    """Return a shape with the bounds of its keys, for a statement that was not expected; the driver's rows have them already."""
+    return shape if shape.is_local or shape.bounds else replace(shape, bounds=key_bounds(rows, shape))
 
 
 def texts_of_ends(keys: Sequence[str]) -> list[str]:

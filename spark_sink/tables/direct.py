@@ -63,9 +63,9 @@ def is_direct(shape: Shape) -> bool:
 
 
 def may_merge(spark: Any, shape: Shape) -> bool:
-    """Return whether rows of a shape may be held for a merge: an executor that dies takes what it holds along, and Kafka may have removed
-    some of it since."""
-    return shape.is_local or spark.sparkContext.master.startswith("local")
+    """Return whether rows of a shape may be merged without a statement: it `is_direct`, and they may be held. An executor that dies takes
+    what it holds along, and Kafka may have removed some of it since."""
+    return is_direct(shape) and (shape.is_local or spark.sparkContext.master.startswith("local"))
 
 
 @contextlib.contextmanager

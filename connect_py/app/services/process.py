@@ -228,12 +228,10 @@ class Service:
         return self._process.poll() is None
 
     def wait_ready(self, probe: Callable[[], object], seconds: float = 60) -> None:
-        """Ask until `probe` is true.
+        """Ask until `probe` is true. Whatever is raised, also by an interrupt, the process has been stopped then: nobody has it yet.
 
         Raises:
             ServiceError: it ended or did not answer in time; the text holds the end of its log.
-
-        The process is stopped, too, when this is interrupted: nobody has it yet.
         """
         try:
             wait_until(probe, seconds, self.name, self.is_alive)

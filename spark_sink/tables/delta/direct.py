@@ -79,7 +79,7 @@ class DirectTable:
 
         Args:
             rows: with the columns of `shape` and `$op`, one of each key.
-            shape: one that `is_direct` and `may_merge`.
+            shape: one that `may_merge`.
 
         Returns:
             The version of the commit; None if another one has the transaction's version already, so that nothing was written.

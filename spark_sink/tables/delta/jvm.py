@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_sink.spark.local import activate, java_class, scala_object
+from spark_sink.spark.local import activate, java_class, longs, scala_object
 from spark_sink.tables.batch_rows import Positions
 from spark_sink.tables.delta.files import DataFile
 from spark_sink.tables.direct import NotDirect, has_known
@@ -73,10 +73,10 @@ class DeltaJvm:
         return self._class("scala.jdk.javaapi.CollectionConverters").asScala(gathered).toSeq()
 
     def _numbers(self, numbers: Sequence[int]) -> Any:
-        """Return a Seq of longs. They are handed over together; one call of py4j for each takes 60 µs."""
-        longs = self._spark.sparkContext._gateway.new_array(self._spark._jvm.long, len(numbers))
-        self._class("java.nio.ByteBuffer").wrap(struct.pack(f">{len(numbers)}q", *numbers)).asLongBuffer().get(longs)
-        return self._module("scala.runtime.ScalaRunTime").wrapLongArray(longs)
+        """Return a Seq of made. They are handed over together; one call of py4j for each takes 60 µs."""
+        made = self._spark.sparkContext._gateway.new_array(self._spark._jvm.long, len(numbers))
+        self._class("java.nio.ByteBuffer").wrap(struct.pack(f">{len(numbers)}q", *numbers)).asLongBuffer().get(made)
+        return self._module("scala.runtime.ScalaRunTime").wrapLongArray(made)
 
     def _list(self, items: Any) -> list[Any]:
         """Return what a Seq has. py4j's iterators end by an exception of Java's, which pyspark takes 5 ms to look at."""
@@ -151,10 +151,7 @@ class DeltaJvm:
         """Return the positions of the rows of a file that are deleted."""
         if not file.deleted:
             return ()
-        longs = self._deleted(file).toArray()
-        buffer = self._class("java.nio.ByteBuffer").allocate(8 * len(longs))
-        buffer.asLongBuffer().put(longs)
-        return frozenset(struct.unpack(f">{len(longs)}q", buffer.array()))
+        return frozenset(longs(self._spark, self._deleted(file).toArray()))
 
     def _deleted(self, file: DataFile) -> Any:
         """Return the positions of deleted rows, as Delta has them; they may be changed."""

@@ -42,10 +42,10 @@ from spark_sink.tables.base import (
     tables_of_catalog,
     viewed,
 )
-from spark_sink.tables.bounds import key_bounds
+from spark_sink.tables.bounds import bounded
 from spark_sink.tables.delta.direct import DirectTable
 from spark_sink.tables.delta.jvm import Transaction, has_known_delta
-from spark_sink.tables.direct import NotDirect, is_direct, may_merge
+from spark_sink.tables.direct import NotDirect, may_merge
 from spark_sink.tables.upkeep import Activity, MaintenancePolicy, activity_of_metrics
 from spark_sink.tables.watermark import (
     SNAPSHOTS_BEGUN,
@@ -258,7 +258,7 @@ class DeltaTables:
 
     def _directly_merged(self, name: TableName, shape: Shape) -> DirectTable | None:
         """Return the way without a statement for rows of a shape."""
-        direct = self._directly(name) if is_direct(shape) else None
+        direct = self._directly(name)
         return direct if direct is not None and may_merge(self._spark, shape) else None
 
     def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
@@ -267,8 +267,7 @@ class DeltaTables:
                 self._commit_by(name, self._written_directly(lambda transaction: direct.merge(rows, shape, transaction)), watermark)
                 return
             except NotDirect:
-                if not (shape.is_local or shape.bounds):
-                    shape = replace(shape, bounds=key_bounds(rows, shape))
+                shape = bounded(rows, shape)
         # Delta puts a source aside before it reads it twice, since it might not be the same the second time.
         settings = ({_MATERIALIZE: "none"} if shape.is_local else {}) | (NARROW if shape.is_narrow else {})
         with viewed(rows) as view, having_settings(self._spark, settings):

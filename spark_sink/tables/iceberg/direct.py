@@ -115,7 +115,7 @@ class DirectTable:
 
         Args:
             rows: with the columns of `shape` and `$op`, one of each key.
-            shape: one that `is_direct` and `may_merge`.
+            shape: one that `may_merge`.
             head: the snapshot on which the batch is to follow; None in a table without one.
 
         Raises:
@@ -189,11 +189,14 @@ class DirectTable:
         live, table, self._table = self._live, self._table, None
         if live is None or table is None or live.head != batch.head:
             return
+        unread = list[Any]()
         for file, positions in zip(batch.written.deletes, batch.written.positions, strict=True):
-            if positions is not None:
+            if positions is None:
+                unread.append(file)
+            else:
                 live.read(str(file.location()), positions)
         data = self._jvm.data_files(table, batch.written.data, self._types(live.columns))
-        live.follow(head, Changes(data, (), self._jvm.delete_files(batch.written.deletes), ()))
+        live.follow(head, Changes(data, (), self._jvm.delete_files(unread), ()))
 
     @property
     def table(self) -> Any:

@@ -5,7 +5,6 @@ Rows are written as a MERGE writes them, by Iceberg's `DeltaWriter` of Spark's, 
 
 from __future__ import annotations
 
-import array
 import itertools
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
-from spark_sink.spark.local import activate, java_class, scala_object
+from spark_sink.spark.local import activate, java_class, longs, scala_object
 from spark_sink.tables.direct import Columns, NotDirect, has_known
 from spark_sink.tables.file_keys import KeyedFile
 from spark_sink.tables.iceberg.branches import is_refused, load_table, quoted
@@ -259,13 +258,8 @@ class IcebergJvm:
 
     def sorted_positions(self, found: Iterable[tuple[str, Any]]) -> Mapping[str, Sequence[int]]:
         """Return positions, each a Seq of Scala's, sorted, by the path of their file."""
-        kind, order = self._module("scala.reflect.ClassTag").Long(), self._class("java.nio.ByteOrder").nativeOrder()
-        by_path = dict[str, Sequence[int]]()
-        for path, positions in found:
-            buffer = self._class("java.nio.ByteBuffer").allocate(8 * positions.size()).order(order)
-            buffer.asLongBuffer().put(positions.toArray(kind))
-            by_path[path] = sorted(array.array("q", buffer.array()))
-        return by_path
+        kind = self._module("scala.reflect.ClassTag").Long()
+        return {path: sorted(longs(self._spark, positions.toArray(kind))) for path, positions in found}
 
     def _write_rows(self, table: Any, rows: Any) -> Written:
         """Write what an iterator of Java's has."""

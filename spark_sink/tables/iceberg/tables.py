@@ -43,8 +43,8 @@ from spark_sink.tables.base import (
     tables_of_catalog,
     viewed,
 )
-from spark_sink.tables.bounds import key_bounds
-from spark_sink.tables.direct import NotDirect, is_direct, may_merge
+from spark_sink.tables.bounds import bounded
+from spark_sink.tables.direct import NotDirect, may_merge
 from spark_sink.tables.iceberg.branches import Branches, DirectBranches, is_refused, procedure_sql, quoted
 from spark_sink.tables.iceberg.compaction import DirectCompaction
 from spark_sink.tables.iceberg.direct import DirectTable
@@ -259,14 +259,13 @@ class IcebergTables:
         return not self._may_merge_directly(name, shape)
 
     def _may_merge_directly(self, name: TableName, shape: Shape) -> bool:
-        return is_direct(shape) and self._directly(name) is not None and may_merge(self._spark, shape)
+        return self._directly(name) is not None and may_merge(self._spark, shape)
 
     def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and self._may_merge_directly(name, shape):
             if self._written_directly(name, False, rows, shape, watermark):
                 return
-            if not (shape.is_local or shape.bounds):
-                shape = replace(shape, bounds=key_bounds(rows, shape))
+            shape = bounded(rows, shape)
         with viewed(rows) as view, having_settings(self._spark, NARROW if shape.is_narrow else {}):
             source = f"(SELECT /*+ COALESCE(1) */ * FROM {view})" if shape.is_narrow else view
             self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, source, shape)], watermark)
