@@ -470,7 +470,9 @@ class TaskHost:
             case "stopped":
                 hosted.stopped = True
             case "topic":
-                if self._tracks_topics and self._wanted.get(task_id) is not None:
+                # what an ending task still writes counts: its successor resumes after it, and may never write there
+                is_forgotten = hosted.is_abandoned or self._partings.get(task_id) is _Parting.DELETED
+                if self._tracks_topics and not is_forgotten:
                     self._statuses.put_topic(*task_id, event["topic"])
             case "metrics":
                 self._metrics.task_reported(task_id, event)

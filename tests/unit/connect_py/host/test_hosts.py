@@ -51,6 +51,8 @@ TASK = textwrap.dedent(
         if wish["type"] == "offsets_written":
             say(type="heard", error=wish["error"])
         if wish["type"] == "stop" and not start.get("deaf"):
+            if start.get("drains_to"):
+                say(type="topic", topic=start["drains_to"])
             say(type="stopped")
             sys.exit(0)
         if wish["type"] in ("pause", "resume"):
@@ -213,6 +215,27 @@ def test_a_task_that_is_suspended_ends_silently_and_starts_again_when_it_is_want
     assert hosted.statuses.reported == reported and hosted.state() == "RUNNING"
     hosted.thread.call(lambda: hosted.host.add([hosted.spec(0, 2)]))
     eventually(lambda: len(hosted.processes) == 2)
+
+
+@pytest.mark.parametrize(
+    ("ends", "topics"),
+    [("suspend", ["t"]), ("give_up", ["t"]), ("close", ["t"]), ("delete", []), ("abandon", [])],
+)
+def test_the_topic_of_a_tasks_last_records_is_known_unless_the_connector_is_deleted_or_anothers(
+    hosted: Hosted, ends: str, topics: list[str]
+) -> None:
+    hosted.want(0, drains_to="t")
+    hosted.await_state("RUNNING")
+    match ends:
+        case "close":
+            hosted.thread.call(lambda: hosted.host.close(time.monotonic() + 5))
+        case "abandon":
+            hosted.thread.call(hosted.host.abandon)
+        case _:
+            hosted.thread.call(lambda: getattr(hosted.host, ends)([("c", 0)]))
+    eventually(lambda: not is_running(hosted.processes[0].pid) and isinstance(hosted.messages[-1], Exited))
+    hosted.thread.call(lambda: None)
+    assert hosted.statuses.topics("c") == topics
 
 
 def test_a_worker_that_does_not_know_whether_its_work_is_its_own_reports_no_death_and_starts_no_source(hosted: Hosted) -> None:
