@@ -417,6 +417,7 @@ def lake(request: pytest.FixtureRequest, kafka: Any, held_spark: Any, tmp_path: 
     _set.clear()
     yield made
     made.close()
+    held_spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # a megabyte of each table, for an hour
     assert not _set, "what should have happened before a statement has not, so the test shows nothing"
 
 

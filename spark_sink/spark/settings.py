@@ -107,6 +107,8 @@ def session_settings(config: SinkConfig, cores: int) -> dict[str, str]:
         "spark.sql.optimizer.inSetSwitchThreshold": "0",
         # Without kafka in it, which is read by Spark's first interface otherwise: each record becomes objects of Java's and rows again.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+        # What the parser learns from statements it keeps for good, 6 kB a state: after some hundred kinds of them a quarter of the heap.
+        "spark.sql.parser.parserDfaCacheFlushThreshold": "10000",
         # The last event of each key is found by one sort, not by two with a shuffle between them; most keys are there once.
         "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
     }

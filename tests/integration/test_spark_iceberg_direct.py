@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -50,11 +51,17 @@ def shape_of(*keys: str, is_local: bool = True) -> Shape:
 
 def held(spark: Any, rows: Sequence[Row], *, is_local: bool = True) -> Any:
     """Rows that the driver holds, or Spark's executors, as the sink's steps leave them."""
-    values = ", ".join(
-        f"('{op}', {id_}L, {'NULL' if name is None else repr(name)}, DATE '{made}', CAST({price} AS decimal(9,2)))"
-        for op, id_, name, made, price in rows
-    )
-    frame = spark.sql(f"SELECT * FROM VALUES {values} AS v(`$op`, id, name, made, price)")
+    if is_local:
+        values = ", ".join(
+            f"('{op}', {id_}L, {'NULL' if name is None else repr(name)}, DATE '{made}', CAST({price} AS decimal(9,2)))"
+            for op, id_, name, made, price in rows
+        )
+        frame = spark.sql(f"SELECT * FROM VALUES {values} AS v(`$op`, id, name, made, price)")
+    else:  # one text, however many they are: the parser takes a kilobyte of its memory for each value of a statement
+        names = ("$op", "id", "name", "made", "price")
+        text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+        type_ = "array<struct<`$op`: string, id: bigint, name: string, made: date, price: decimal(9,2)>>"
+        frame = spark.range(1).select(f.inline(f.from_json(f.lit(text), type_)))
     more = "named_struct('a', CAST(id AS INT), 'b', array(name)) more"
     frame = frame.selectExpr("*", "timestamp_micros(1600000000000000 + id) at", more)
     found = evaluate(frame) if is_local else frame.repartition(3, "id").observe(Observation(), f.expr("count(1)"))
