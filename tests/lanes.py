@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import re
@@ -23,15 +24,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path(__file__).with_name("durations.json")
-#: What tests that start Spark say of themselves: they share one lane, and so one JVM and one session.
+#: What tests that start Spark say of themselves: they share lanes, each with one JVM and one session.
 _SPARK = "pytest.mark.spark"
 #: Starts hundreds of processes: what runs beside it becomes five times slower.
 _CROWD = "pytest.mark.crowd"
+#: Begins when another lane has ended, unless the long tests run: two cores have enough to do until then.
+_SPARK_TWO = "spark two"
 #: For a file that nobody has measured.
 _UNKNOWN_SECONDS = 10.0
 #: A run without a word for this long shows that it is alive.
@@ -45,6 +50,10 @@ LONG = "CONNECT_PY_LONG"
 _TESTS_FAILED, _NO_TESTS = 1, 5
 #: A lane that takes longer to import its tests does not hold the others up.
 _COLLECTED_SECONDS = 60.0
+#: For all lanes of `make test`: what still runs then is ended and shown. Who ends it from outside learns only that it took too long.
+_LIMIT_SECONDS = 65 * 60.0
+#: For an interrupted lane, to say what it was at and to stop its servers.
+_ENDING_SECONDS = 60.0
 #: Before what waits for nothing: it uses the time in which the other lanes wait.
 _LATER = ("nice", "-n", "5")
 #: Before what waits more than it works: the lane of Spark, which works all the time, would end minutes after the others.
@@ -94,21 +103,27 @@ def main(arguments: list[str]) -> int:
         options = ["-m", "long", "--slice-seconds", str(60 * asked.slice / 2), *options]
     subprocess.run([sys.executable, "-c", _MAKE_ARCHIVE], cwd=ROOT, check=False)  # what is missing is reported by the tests that need it
     shared = _lanes(asked)
+    deadline = math.inf if asked.long else time.monotonic() + _LIMIT_SECONDS
     if asked.long:
         print(f"about {_expected_minutes(shared):.0f} min, by what tests took when their times were kept (--record)", flush=True)
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
         lanes = [_start_checks(Path(folder))] if asked.slice is None else []
         try:
+            later: list[Callable[[], Lane]] = []
             for names, seconds in shared.items():
                 sharing = ["--claims", folder] if len(names) > 1 else []
                 for name in names:
-                    lanes.append(_start(name, _longest_first(seconds), [*options, *sharing], Path(folder)))
+                    start = partial(_start, name, _longest_first(seconds), [*options, *sharing], Path(folder))
+                    if name == _SPARK_TWO and not asked.long:
+                        later.append(start)
+                        continue
+                    lanes.append(start())
                     if name == names[0] and len(names) > 1:
                         _await_collection(lanes[-1])
-            codes = _wait(lanes)
+            codes = _wait(lanes, deadline, later)
             if asked.long:
                 lanes.append(_start("crowd", [str(path.relative_to(ROOT)) for path in sorted(_crowds())], options, Path(folder)))
-                codes |= _wait(lanes[-1:])
+                codes |= _wait(lanes[-1:], deadline)
         except KeyboardInterrupt:
             for lane in lanes:
                 lane.process.wait()
@@ -116,13 +131,15 @@ def main(arguments: list[str]) -> int:
         was_green = not any(codes.values())
         for lane in lanes:
             if codes[lane.name] == _TESTS_FAILED and lane.suites:
-                codes[lane.name] = _alone(lane, options)
+                codes[lane.name] = _alone(lane, options, deadline)
         _tell_times(Path(folder), record=asked.record)
         if asked.record and was_green:
             _keep_fault_counts(Path(folder))
         failed = sum(_counted(lane, "failed") + _counted(lane, "error") for lane in lanes if codes[lane.name] not in (0, _NO_TESTS))
         passed, skipped = (sum(_counted(lane, word) for lane in lanes) for word in ("passed", "skipped"))
         print(f"\n{'tests' if asked.slice is None else 'slice'}: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
+        if torn := [lane.name for lane in lanes if codes[lane.name] not in (0, _TESTS_FAILED, _NO_TESTS)]:
+            print(f"not run to their end: {', '.join(torn)}", flush=True)
     green = (0, _NO_TESTS) if asked.slice is not None else (0,)
     return 0 if all(code in green for code in codes.values()) else 1  # the code of a process that was killed is below 0
 
@@ -134,15 +151,25 @@ def _await_collection(lane: Lane) -> None:
         time.sleep(0.2)  # noqa: TID251 - the lane has a deadline of its own
 
 
-def _wait(lanes: list[Lane]) -> dict[str, int]:
-    """Wait for the lanes and show each when it is done; returns their exit codes."""
+def _wait(lanes: list[Lane], deadline: float, later: Sequence[Callable[[], Lane]] = ()) -> dict[str, int]:
+    """Wait for the lanes and show each when it is done; returns their exit codes. With the first lane of tests that ends, the lanes that
+    come later are started, and appended to `lanes`.
+    """
     codes: dict[str, int] = {}
     said = began = time.monotonic()
     while len(codes) < len(lanes):
-        for lane in lanes:
+        for lane in list(lanes):
             if lane.name not in codes and lane.process.poll() is not None:
                 codes[lane.name] = lane.process.returncode
                 _show(lane, time.monotonic() - began)
+                if lane.suites and later:
+                    lanes.extend(start() for start in later)
+                    later = ()
+        if time.monotonic() > deadline:
+            late = [lane for lane in lanes if lane.name not in codes]
+            print(f"\nended after {(time.monotonic() - began) / 60:.0f} min: {', '.join(map(_last_line, late))}", flush=True)
+            _interrupt([lane.process for lane in late])
+            deadline = math.inf
         if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
             said = time.monotonic()
             print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
@@ -152,9 +179,21 @@ def _wait(lanes: list[Lane]) -> dict[str, int]:
     return codes
 
 
+def _interrupt(processes: list[subprocess.Popen[bytes]]) -> None:
+    """End lanes as Control-C does, so that each says which test it was at; one that does not end in time is killed."""
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + _ENDING_SECONDS
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
 def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return the test files and their seconds, by the lanes that share them: what needs no server; what starts Spark, in two lanes where
-    its long tests run (each starts a JVM); and everything else in three lanes, which wait more than they work.
+    """Return the test files and their seconds, by the lanes that share them: what needs no server; what starts Spark, in two lanes, each
+    with a JVM; and everything else in three lanes, which wait more than they work.
     """
     known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
     only_long = asked.slice is not None
@@ -174,8 +213,7 @@ def _lanes(asked: argparse.Namespace) -> dict[tuple[str, ...], dict[str, float]]
         lane[name] = seconds
     if only_long:
         return {("spark",): spark, ("others",): {**unit, **others}}
-    sparks = ("spark one", "spark two") if asked.long else ("spark",)
-    return {("one", "two", "three"): others, sparks: spark, ("unit",): unit}
+    return {("one", "two", "three"): others, ("spark one", _SPARK_TWO): spark, ("unit",): unit}
 
 
 def _crowds() -> list[Path]:
@@ -219,10 +257,16 @@ def _pytest(name: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}"]
 
 
-def _alone(lane: Lane, options: list[str]) -> int:
+def _alone(lane: Lane, options: list[str], deadline: float) -> int:
     print(f"\n===== what failed in lane {lane.name}, alone =====\n", flush=True)
     command = [*_pytest(lane.name), "-v", "--last-failed", "--last-failed-no-failures=none", *options, *lane.suites]
-    code = subprocess.call(command, cwd=ROOT)
+    process = subprocess.Popen(command, cwd=ROOT)
+    try:
+        code = process.wait(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        print("\nended, since the time for all tests is over", flush=True)
+        _interrupt([process])
+        return _TESTS_FAILED
     if code == 0:
         print(f"\nThe tests above fail only next to others, in lane {lane.name}: look at what they wait for, and for how long.", flush=True)
     return code
