@@ -82,6 +82,11 @@ class Context:
         self._client.close()
 
 
+def rows_that_spark_holds(spark: Any) -> int:
+    """How many sets of rows a session's Spark holds."""
+    return spark._jvm.org.apache.spark.SparkContext.getOrCreate().getPersistentRDDs().size()
+
+
 #: In the first step of a commit that appends rows.
 FIRST_OF_COMMIT = {"iceberg": "CREATE BRANCH", "delta": "INSERT INTO"}
 

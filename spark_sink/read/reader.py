@@ -35,7 +35,7 @@ from spark_sink.read.ranges import Range, describe_record, enclosing_ranges, off
 from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize, summarize_cut
 from spark_sink.routing import TableName
 from spark_sink.spark.evaluation import Evaluations
-from spark_sink.spark.local import collect_locally, select
+from spark_sink.spark.local import collect_locally, hold, select
 from spark_sink.spark.session import parallelism
 from spark_sink.sql.decode import decode_sql, problems_sql
 from spark_sink.sql.record_schema import Form, RecordSchema, parse_head, read_schemas
@@ -125,6 +125,7 @@ class Batch:
 
     Args:
         evaluations: of rows that the driver has cut (`frame_of_cut`).
+        release: has Spark forget rows that the driver does not hold.
     """
 
     def __init__(
@@ -136,8 +137,10 @@ class Batch:
         *,
         is_held: bool = False,
         evaluations: Evaluations | None = None,
+        release: Callable[[], object] = lambda: None,
     ) -> None:
         self._spark = spark
+        self._release = release
         self._evaluations = evaluations
         self._rows = rows
         self.is_held = is_held
@@ -199,8 +202,7 @@ class Batch:
         """Release what Spark holds."""
         if self._view is not None:
             self._spark.catalog.dropGlobalTempView(self._view)
-        if not self.is_held:
-            self._rows.unpersist()
+        self._release()
 
 
 class Reader:
@@ -266,12 +268,13 @@ class Reader:
             rows = collect_locally(rows)
             groups = self._groups(summarize(rows, placeholder, marks=marks, is_held=True))
             return Batch(self._spark, rows, ranges, groups, is_held=True)
-        rows = rows.persist()
+        held = hold(rows)
         try:
-            return Batch(self._spark, rows, ranges, self._groups(summarize(rows, placeholder, marks=marks)))
+            groups = self._groups(summarize(held.rows, placeholder, marks=marks))
         except BaseException:
-            rows.unpersist()
+            held.release()
             raise
+        return Batch(self._spark, held.rows, ranges, groups, release=held.release)
 
     def _few(self, ranges: Mapping[TopicPartition, Range]) -> DataFrame:
         """Return a frame of ranges: without a job, if the driver can hold what is in them."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import array
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -156,6 +157,41 @@ def held_rows(frame: DataFrame) -> Any | None:
     made: Any = frame
     plan = made._jdf.queryExecution().analyzed()
     return plan.data() if plan.nodeName() == HELD else None
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that Spark holds.
+
+    Attributes:
+        rows: a frame of them.
+        release: has Spark forget them.
+    """
+
+    rows: DataFrame
+    release: Callable[[], object]
+
+
+def is_of_this_process(session: Any) -> bool:
+    """Return whether what a session's Spark holds is there for as long as this process. An executor that dies takes it along."""
+    return has_java(session) and session.sparkContext.master.startswith("local")
+
+
+def hold(rows: DataFrame, *, at_once: bool = False) -> Held:
+    """Have Spark hold rows from their first use on, in memory or in its local files.
+
+    In this process they are held as the bytes that it works with. `persist` makes columns of them, and rows of these at each use, which
+    took a fifth of the time of a large merge, but makes again what an executor has lost.
+
+    Args:
+        at_once: whether to make them now. In this process, what is observed of them is reported for this use alone.
+    """
+    if not is_of_this_process(rows.sparkSession):
+        kept = rows.persist()
+        return Held(kept, kept.unpersist)
+    held = rows.localCheckpoint(at_once)
+    made: Any = held
+    return Held(held, lambda: made._jdf.queryExecution().analyzed().rdd().unpersist(False))
 
 
 def frame_of_plan(session: Any, plan: Any) -> DataFrame:

@@ -15,6 +15,9 @@ from spark_sink.types.columns import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: Rows whose keys each task has; Spark does not know how many the rows are that it holds.
+_MOST_BROADCAST = 200_000
+
 #: Positions of rows in a file: Python's numbers, or a Seq of Scala's.
 Positions = Any
 
@@ -139,7 +142,10 @@ class ManyRows:
         """Return which rows of a frame of the table (the keys, `$path`, `$at`) have the keys."""
         from pyspark.sql import functions as f
 
-        joined = frame.join(self._rows.selectExpr(*map(quote, self._shape.keys), "`$op` <> 'd' `$put`"), list(self._shape.keys))
+        keys = self._rows.selectExpr(*map(quote, self._shape.keys), "`$op` <> 'd' `$put`")
+        if self.put_count + self.delete_count <= _MOST_BROADCAST:
+            keys = f.broadcast(keys)
+        joined = frame.join(keys, list(self._shape.keys))
         counts = (f.expr("count_if(`$put`)"), f.expr("count_if(NOT `$put`)"))
         grouped: Any = joined.groupBy("`$path`").agg(f.expr("collect_list(`$at`)"), *counts)
         found = grouped._jdf.collectAsList()

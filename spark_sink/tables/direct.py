@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from spark_sink.spark import jars
 from spark_sink.spark.evaluation import Evaluations
-from spark_sink.spark.local import evaluate, has_java, having_settings, held_rows, select
+from spark_sink.spark.local import evaluate, has_java, having_settings, held_rows, hold, is_of_this_process, select
 from spark_sink.sql.keys import Value, has_plain_keys
 from spark_sink.sql.merge import Shape
 from spark_sink.tables.base import state_of
@@ -63,9 +63,9 @@ def is_direct(shape: Shape) -> bool:
 
 
 def may_merge(spark: Any, shape: Shape) -> bool:
-    """Return whether rows of a shape may be merged without a statement: it `is_direct`, and they may be held. An executor that dies takes
-    what it holds along, and Kafka may have removed some of it since."""
-    return is_direct(shape) and (shape.is_local or spark.sparkContext.master.startswith("local"))
+    """Return whether rows of a shape may be merged without a statement: it `is_direct`, and they may be held. What an executor that dies
+    takes along Kafka may have removed since."""
+    return is_direct(shape) and (shape.is_local or is_of_this_process(spark))
 
 
 @contextlib.contextmanager
@@ -79,11 +79,11 @@ def rows_of(spark: SparkSession, rows: DataFrame, shape: Shape) -> Iterator[FewR
         if shape.is_local:
             yield FewRows(rows, shape)
             return
-        held = rows.persist()
+        held = hold(rows, at_once=True)
         try:
-            yield ManyRows(held, shape)
+            yield ManyRows(held.rows, shape)
         finally:
-            held.unpersist()
+            held.release()
 
 
 def look_up(

@@ -26,7 +26,7 @@ from spark_sink.tables.iceberg.branches import DirectBranches, Refused
 from spark_sink.tables.upkeep import SUMMARY_KEYS, MaintenancePolicy
 from spark_sink.tables.watermark import Watermark
 from spark_sink.types.trees import parse_type, type_text
-from tests.fix_spark import Lake, Watched
+from tests.fix_spark import Lake, Watched, rows_that_spark_holds
 from tests.seeds import seeds
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -77,7 +77,6 @@ class Written:
     ) -> None:
         self.lake, self.spark, self.shape, self.offset = lake, spark, shape, 0
         self.statements: list[str] = []
-        self.events: Any = None  # of the last batch
         self.names = {way: TableName(("public", way)) for way in ("direct", *ways)}
         self.watched = {
             way: Watched(self.statements.append if way == "direct" else lambda _: None, by_statements=way == "statements")
@@ -97,7 +96,7 @@ class Written:
     def _write(self, what: str, rows: Sequence[Row]) -> None:
         self.offset += 1
         self.statements.clear()
-        events = self.events = held(self.spark, rows, is_local=self.shape.is_local)
+        events = held(self.spark, rows, is_local=self.shape.is_local)
         for way, name in self.names.items():
             self.tables[way].load(name)
             is_bounded = self.shape.is_local or self.tables[way].needs_bounds(name, self.shape)
@@ -302,7 +301,7 @@ def test_more_replaced_rows_than_are_held_are_known_to_the_next_batches(lake: La
     assert not written.is_by_statement
     assert [said["added-position-deletes"] for said in written.summaries("direct")[-2:]] == ["1", "1"], "each of a row that was there"
     assert Counter(row["name"] for row in written.rows()) == {"new": 11_998, "newer": 2}
-    assert not written.events.storageLevel.useMemory
+    assert not rows_that_spark_holds(spark)
 
 
 @pytest.mark.rotates
@@ -367,7 +366,7 @@ def test_a_missing_value_that_the_table_needs_is_refused_as_by_the_statement(lak
         written.merge([("u", 2, None, "2020-01-01", "1.00")])
     assert len(written.rows()) == 1
     assert sorted((lake.warehouse / "public" / "direct" / "data").rglob("*.parquet")) == files
-    assert not written.events.storageLevel.useMemory
+    assert not rows_that_spark_holds(spark)
     written.merge(notes(2))
     assert not written.is_by_statement
 
@@ -403,7 +402,7 @@ def test_a_large_batch_that_is_left_to_the_statement_says_where_its_keys_are(lak
         [merge] = [text for text in written.statements if text.startswith("MERGE")]
         assert f"t.`id` BETWEEN CAST('{numbers[0]}' AS bigint) AND CAST('{numbers[-1]}' AS bigint)" in merge
     assert len(written.rows()) == 310
-    assert not written.events.storageLevel.useMemory
+    assert not rows_that_spark_holds(spark)
 
 
 def test_rows_that_others_write_meanwhile_make_it_fail_and_leave_no_files(lake: Lake, spark: Any) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
 
 from connect_py.api.record import TopicPartition
 from spark_sink.spark.evaluation import Evaluations
-from spark_sink.spark.local import answer_at_once, evaluate, held_rows, private_field, select
-from tests.fix_spark import TEXT, Lake, event
+from spark_sink.spark.local import answer_at_once, evaluate, held_rows, hold, private_field, select
+from tests.fix_spark import TEXT, Lake, event, rows_that_spark_holds
 from tests.seeds import seeds
 from tests.waiting import eventually
 
@@ -32,6 +34,20 @@ def test_expressions_that_are_handed_over_together_are_those_of_spark(spark: Any
         assert select(frame, texts).collect() == frame.selectExpr(*texts).collect()
     with pytest.raises(Exception, match="UNRESOLVED_COLUMN"):
         select(frame, ["id", "other"])
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_rows_that_spark_holds_are_made_once_and_gone_when_they_are_released(spark: Any, at_once: bool) -> None:
+    before, seen = rows_that_spark_holds(spark), Observation()
+    rows = spark.range(1_000).repartition(3, "id").selectExpr("id", "uuid() name")
+    held = hold(rows.observe(seen, f.expr("count(1) n")) if at_once else rows, at_once=at_once)
+    first = sorted(map(tuple, held.rows.collect()))
+    assert [number for number, _ in first] == list(range(1_000))
+    assert sorted(map(tuple, held.rows.where("id >= 0").collect())) == first, "other rows have other names"
+    assert not at_once or seen.get == {"n": 1_000}
+    assert rows_that_spark_holds(spark) == before + 1
+    held.release()
+    assert rows_that_spark_holds(spark) == before
 
 
 def test_long_answers_are_not_delayed_in_a_thread_that_says_so(spark: Any) -> None:
