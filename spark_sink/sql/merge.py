@@ -49,6 +49,7 @@ class Shape:
         is_local: whether the driver holds the rows, so that a statement may read them more than once and always finds the same.
         puts: by the texts of the keys, whether a row is put into the table or deletes one; of rows that the driver has looked at.
         is_narrow: whether in addition few rows of the table can match, because all keys are listed in `bounds`.
+        count: how many events the rows are made of; 0 where nobody has counted them.
     """
 
     keys: tuple[str, ...]
@@ -66,6 +67,7 @@ class Shape:
     is_local: bool = False
     puts: Mapping[tuple[str, ...], bool] | None = None
     is_narrow: bool = False
+    count: int = 0
 
 
 #: Columns of a version, by name: their types. The current one has an open end.

@@ -173,6 +173,7 @@ def find_shape(batch: TableBatch, at: Target) -> TableBatch:
         versions=versions,
         order=_order(batch, types, key, config),
         required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in batch.groups)),
+        count=sum(group.count for group in batch.groups),
     )
     return replace(batch, shape=shape)
 
@@ -423,8 +424,7 @@ def bound_keys(batch: TableBatch, at: Target) -> TableBatch:
         return replace(batch, shape=replace(shape, bounds=bounds_of_texts(batch.looks, shape)))
     if not at.tables.needs_bounds(batch.table, shape):
         return batch
-    count = sum(group.count for group in batch.groups)
-    return replace(batch, shape=replace(shape, bounds=key_bounds(batch.events, shape, count)))
+    return replace(batch, shape=replace(shape, bounds=key_bounds(batch.events, shape, shape.count)))
 
 
 def hold_rows(batch: TableBatch, at: Target) -> TableBatch:

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -403,6 +404,18 @@ def test_a_large_batch_that_is_left_to_the_statement_says_where_its_keys_are(lak
         assert f"t.`id` BETWEEN CAST('{numbers[0]}' AS bigint) AND CAST('{numbers[-1]}' AS bigint)" in merge
     assert len(written.rows()) == 310
     assert not rows_that_spark_holds(spark)
+
+
+def test_merges_of_very_many_events_are_left_to_the_statement(lake: Lake, spark: Any) -> None:
+    written = Written(lake, spark, shape_of("id", is_local=False))
+    for count, is_by_statement in ((50_000, False), (50_001, True), (3, False)):
+        written.shape = replace(written.shape, count=count)
+        written.merge(notes(1, 2, 3, name=f"of {count}"))
+        assert written.is_by_statement == is_by_statement
+        assert {row["name"] for row in written.rows()} == {f"of {count}"}
+    written.shape = replace(written.shape, count=50_001)
+    written.append(notes(4, 5))
+    assert not written.is_by_statement, "nothing is looked for"
 
 
 def test_rows_that_others_write_meanwhile_make_it_fail_and_leave_no_files(lake: Lake, spark: Any) -> None:

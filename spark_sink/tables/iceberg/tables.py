@@ -88,6 +88,10 @@ _SMALL = 0.75
 #: Commits merge ten manifests into one (`_NEW_TABLE`), those of rows and those of deletes; compaction does it where there are more.
 _MANY_MANIFESTS = 25
 
+#: Events that are merged without a statement. Of 15,000 it takes a fifth less than the MERGE, of 100,000 a twelfth more: the tasks of the
+#: MERGE find the replaced rows and write their positions in one go.
+_MOST_DIRECTLY = 50_000
+
 #: Branches on which a batch waits for its fast-forward; what a killed task has left is dropped by the next one.
 _BRANCH = "connect_py_"
 
@@ -259,7 +263,7 @@ class IcebergTables:
         return not self._may_merge_directly(name, shape)
 
     def _may_merge_directly(self, name: TableName, shape: Shape) -> bool:
-        return self._directly(name) is not None and may_merge(self._spark, shape)
+        return shape.count <= _MOST_DIRECTLY and self._directly(name) is not None and may_merge(self._spark, shape)
 
     def merge(self, name: TableName, rows: DataFrame, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         if truncate is None and self._may_merge_directly(name, shape):
