@@ -76,11 +76,13 @@ def test_consumers_of_a_batch_are_closed_soon_after_it(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
     spark: Any = task.spark
-    lake.produce(topic, [event("c", number, {"n": "x" * 100_000}, {"n": TEXT}) for number in range(190)])
-    lake.drain(task)
     consumers = "org.apache.spark.sql.kafka010.consumer.KafkaDataConsumer$"
     pool = private_field(spark._jvm.org.apache.spark.util.Utils.classForName(consumers, True, False), "consumerPool", None)
-    assert pool.size() > 0, "the batch is too large for the driver, so Spark has read it"
+    objects = private_field(pool.getClass(), "pool", pool)
+    before = objects.getCreatedCount()
+    lake.produce(topic, [event("c", number, {"n": "x" * 100_000}, {"n": TEXT}) for number in range(190)])
+    lake.drain(task)
+    assert objects.getCreatedCount() > before, "the batch is too large for the driver, so Spark has read it"
     eventually(lambda: pool.size() == 0, lambda: f"{pool.size()} consumers are still open")
 
 
