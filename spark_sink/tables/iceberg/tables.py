@@ -88,7 +88,7 @@ _SMALL = 0.75
 #: Commits merge ten manifests into one (`_NEW_TABLE`), those of rows and those of deletes; compaction does it where there are more.
 _MANY_MANIFESTS = 25
 
-#: Events that are merged without a statement. Of 15,000 it takes a fifth less than the MERGE, of 100,000 a twelfth more: the tasks of the
+#: Events that are merged without a statement. Of 15,000 that takes a fifth less than the MERGE, of 100,000 some 6 % more: the tasks of the
 #: MERGE find the replaced rows and write their positions in one go.
 _MOST_DIRECTLY = 50_000
 
