@@ -283,6 +283,7 @@ class Applier:
             metrics=self.metrics,
             notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
             is_sure=lambda: not self._has_lost and (self._leases is None or self._leases.is_sure),
+            is_configured=lambda name: name in self.configs.snapshot().connectors,
             ask=self._answer_task,
             tracks_topics=worker.topic_tracking,
             clock=threads.now,

@@ -201,6 +201,7 @@ class TaskHost:
         metrics: WorkerMetrics | None = None,
         notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
         is_sure: Callable[[], bool] = lambda: True,
+        is_configured: Callable[[str], bool] = lambda connector: True,
         ask: Callable[[str, TaskId], Mapping[str, Any]] = lambda question, task_id: {},
         restart_delays: Sequence[float] = RESTART_DELAYS,
         tracks_topics: bool = True,
@@ -222,6 +223,7 @@ class TaskHost:
         self._metrics = metrics or WorkerMetrics()
         self._notified = notified
         self._is_sure = is_sure
+        self._is_configured = is_configured
         self._restart_delays = restart_delays
         self._partings: dict[TaskId, _Parting] = {}
         self._signals = TaskSignals()
@@ -470,9 +472,8 @@ class TaskHost:
             case "stopped":
                 hosted.stopped = True
             case "topic":
-                # what an ending task still writes counts: its successor resumes after it, and may never write there
-                is_forgotten = hosted.is_abandoned or self._partings.get(task_id) is _Parting.DELETED
-                if self._tracks_topics and not is_forgotten:
+                # what an ending task still writes counts: who reads on resumes after it, and may never write there
+                if self._tracks_topics and self._is_configured(task_id[0]) and not hosted.is_abandoned:
                     self._statuses.put_topic(*task_id, event["topic"])
             case "metrics":
                 self._metrics.task_reported(task_id, event)

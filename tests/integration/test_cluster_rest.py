@@ -290,12 +290,13 @@ def test_a_request_that_must_not_travel_is_refused_by_followers_only(three: Clus
 
 
 def test_no_worker_logged_an_error(three: Cluster) -> None:
-    """But for the end of a lease: one worker has stood still, and the others may have on a busy machine."""
+    """But for the end of the lease of the one that stood still, where the others took long to answer meanwhile."""
+    _, stood_still, _ = three.workers
     for worker in three.workers:
         text = worker.log.read_text()
         assert "Traceback" not in text
         errors = [line for line in text.splitlines() if " ERROR " in line]
-        assert [line for line in errors if "not been able to show the group that it lives" not in line] == []
+        assert [line for line in errors if not (worker is stood_still and "not been able to show the group that it lives" in line)] == []
 
 
 @pytest.mark.long

@@ -105,6 +105,7 @@ class Hosted:
         self.lines: list[str] = []
         self.delayed: list[Callable[[], None]] = []
         self.is_sure = True
+        self.is_configured = True
         self.store_offsets: Callable[[str, Any], None] = lambda connector, offsets: None
         self.host = TaskHost(
             self.statuses,
@@ -116,6 +117,7 @@ class Hosted:
             status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
             stop_timeout=0.5,
             is_sure=lambda: self.is_sure,
+            is_configured=lambda connector: self.is_configured,
             restart_delays=(0.01, 0.02),
         )
 
@@ -218,14 +220,22 @@ def test_a_task_that_is_suspended_ends_silently_and_starts_again_when_it_is_want
 
 
 @pytest.mark.parametrize(
-    ("ends", "topics"),
-    [("suspend", ["t"]), ("give_up", ["t"]), ("close", ["t"]), ("delete", []), ("abandon", [])],
+    ("ends", "is_configured", "topics"),
+    [
+        ("suspend", True, ["t"]),
+        ("give_up", True, ["t"]),
+        ("close", True, ["t"]),
+        ("delete", True, ["t"]),
+        ("delete", False, []),
+        ("abandon", True, []),
+    ],
 )
 def test_the_topic_of_a_tasks_last_records_is_known_unless_the_connector_is_deleted_or_anothers(
-    hosted: Hosted, ends: str, topics: list[str]
+    hosted: Hosted, ends: str, is_configured: bool, topics: list[str]
 ) -> None:
     hosted.want(0, drains_to="t")
     hosted.await_state("RUNNING")
+    hosted.is_configured = is_configured
     match ends:
         case "close":
             hosted.thread.call(lambda: hosted.host.close(time.monotonic() + 5))
