@@ -169,7 +169,7 @@ def _wait(lanes: list[Lane], deadline: float, later: Sequence[Callable[[], Lane]
             late = [lane for lane in lanes if lane.name not in codes]
             print(f"\nended after {(time.monotonic() - began) / 60:.0f} min: {', '.join(map(_last_line, late))}", flush=True)
             _interrupt([lane.process for lane in late])
-            deadline = math.inf
+            deadline, later = math.inf, ()
         if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
             said = time.monotonic()
             print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
@@ -262,7 +262,7 @@ def _alone(lane: Lane, options: list[str], deadline: float) -> int:
     command = [*_pytest(lane.name), "-v", "--last-failed", "--last-failed-no-failures=none", *options, *lane.suites]
     process = subprocess.Popen(command, cwd=ROOT)
     try:
-        code = process.wait(None if deadline == math.inf else max(0.0, deadline - time.monotonic()))
+        code = process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         print("\nended, since the time for all tests is over", flush=True)
         _interrupt([process])

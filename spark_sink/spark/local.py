@@ -1,6 +1,6 @@
-"""Frames whose rows the driver holds. Spark looks at these while it plans: a filter or a projection of them is no job.
+"""Frames whose rows are held. Spark looks at those that the driver holds while it plans: a filter or a projection of them is no job.
 
-Only of a session with a JVM in this process; over Spark Connect the rows are on the server.
+But for `hold` only of a session with a JVM in this process; over Spark Connect the rows are on the server.
 """
 
 from __future__ import annotations
