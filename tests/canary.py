@@ -42,10 +42,10 @@ class Wait:
 
 
 class Canary:
-    """Counts from entry to exit.
+    """Counts from entry to exit, or to `stop`.
 
     Attributes:
-        waits: of each processor; there after the exit.
+        waits: of each processor; there after the end.
     """
 
     def __init__(self, waits: Sequence[Sequence[Wait]] = ()) -> None:
@@ -59,6 +59,10 @@ class Canary:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the count; once more does nothing."""
         for bird, _notes in self._birds:
             bird.terminate()
         for bird, notes in self._birds:

@@ -67,9 +67,10 @@ class Repeats:
             return hidden
 
     @property
-    def has_away(self) -> bool:
-        """Whether a broker cannot be reached."""
-        return bool(self._away)
+    def away(self) -> frozenset[str]:
+        """Brokers (host:port) that cannot be reached."""
+        with self._lock:
+            return frozenset(self._away)
 
     def is_away(self, broker: str) -> None:
         """A line said that a broker (host:port) cannot be reached."""
@@ -124,7 +125,7 @@ class ClientLog:
 
 
 class BrokerWatch:
-    """Says that a broker answers again, from a client's statistics; any thread may call it.
+    """Says that a broker answers again, from the statistics of a client, or of several one after the other; any thread may call it.
 
     Args:
         repeats: where the lines about brokers were counted.
@@ -132,18 +133,29 @@ class BrokerWatch:
 
     def __init__(self, repeats: Repeats = _PROCESS) -> None:
         self._repeats = repeats
+        self._known: frozenset[str] | None = None
 
     @property
     def awaits_broker(self) -> bool:
-        """Whether a line said that a broker cannot be reached, and none that it answers again."""
-        return self._repeats.has_away
+        """Whether a broker cannot be reached of which the client may still report that it answers again.
+
+        That is one of its last report, and any before the first: a broker that has left the cluster for good, or is another cluster's, is
+        waited for by nobody.
+        """
+        away, known = self._repeats.away, self._known
+        return bool(away if known is None else away & known)
+
+    def client_closed(self) -> None:
+        """Take the end of the client: what the next one knows is in its own reports."""
+        self._known = None
 
     def take(self, report: str | Mapping[str, Any]) -> None:
         """Take a report of librdkafka's statistics."""
         about: Mapping[str, Any] = orjson.loads(report) if isinstance(report, str) else report
-        for broker in about["brokers"].values():
+        brokers = [(broker["nodename"] or broker["name"].partition("/")[0], broker) for broker in about["brokers"].values()]
+        self._known = frozenset(address for address, _ in brokers)
+        for address, broker in brokers:
             if broker["state"] == "UP":
-                address = broker["nodename"] or broker["name"].partition("/")[0]
                 seconds = self._repeats.answers(address)
                 if seconds is not None:
                     log.info("Kafka broker %s: answers again after %.0f s [%s]", address, seconds, about["client_id"])

@@ -51,13 +51,14 @@ class ClientStatistics:
 
     @property
     def awaits_broker(self) -> bool:
-        """Whether the log says that a broker cannot be reached, which the reports of a client will say the end of."""
+        """Whether the log says that a broker cannot be reached, which the client's reports may say the end of."""
         return self._watch.awaits_broker
 
     def client_closed(self) -> None:
         """Take the end of the client: totals stay, and those of the next one are added to them."""
         self._closed = {_key(group): _at_rest(group) for group in self._groups}
         self._groups, self._before = list(self._closed.values()), {}
+        self._watch.client_closed()
 
     def take(self, report: str) -> None:
         """Take a report of librdkafka."""

@@ -39,7 +39,7 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
         **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
         **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
     }
-    admin = KafkaAdmin(internal_properties(worker, "shared-admin"), timeout=3.0)
+    admin = KafkaAdmin(internal_properties(worker, "shared-admin"))
     listener = Listener()
     config = KafkaConfigStore(worker, admin, write_seconds=3.0)
     offsets, status = KafkaOffsetStore(worker, admin, write_seconds=3.0), KafkaStatusStore(worker, admin, write_seconds=3.0)

@@ -115,6 +115,21 @@ def test_a_broker_that_answers_again_is_said_once_and_its_next_outage_is_news(ca
     assert said[1] == "Kafka broker 127.0.0.1:9092: answers again after 12 s [c1]"
 
 
+def test_a_broker_that_no_report_of_the_client_knows_is_not_waited_for() -> None:
+    repeats = Repeats()
+    watch = BrokerWatch(repeats)
+    repeats.is_away("gone:9092")
+    assert watch.awaits_broker, "the client has not said yet which brokers it knows"
+    known = {"nodename": "here:9092", "name": "here:9092/1", "state": "UP"}
+    watch.take({"client_id": "c1", "brokers": {"here:9092/1": known}})
+    assert not watch.awaits_broker
+    watch.take({"client_id": "c1", "brokers": {"bootstrap": {"nodename": "", "name": "gone:9092/bootstrap", "state": "DOWN"}}})
+    assert watch.awaits_broker
+    watch.take({"client_id": "c1", "brokers": {"here:9092/1": known}})
+    watch.client_closed()
+    assert watch.awaits_broker, "the next client may know others"
+
+
 def test_a_long_outage_is_said_ever_less_often() -> None:
     now = 0.0
     repeats = Repeats(lambda: now)
