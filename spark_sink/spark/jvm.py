@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_py.errors import FatalTaskError
-from spark_sink.spark import jars, local
+from spark_sink.spark import compilers, jars, local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,10 +42,6 @@ _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 #: smaller heap than Spark's default of 1 GB the task takes 1.5 GB at most. By default glibc keeps what the compilers have freed in
 #: up to eight arenas a core.
 _LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "640m", "MALLOC_ARENA_MAX": "2"}
-
-#: What Linux calls the threads of the second compiler, in fifteen characters, and how much they give way to others (`setpriority`). In its
-#: first minutes a JVM compiles with half of the time that it gets; on two busy cores its batches waited for that.
-_SECOND_COMPILER, _COMPILER_NICENESS = "C2 CompilerThre", 10
 
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -189,22 +185,16 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         _forget_sources(session)
         _make_room_for_classes(session)
         made = Jvm(session, scratch)
-        if is_local and made.pid is not None:
-            let_compiler_give_way(made.pid)
+        if is_local:
+            compilers.spare_second_compiler(session, scratch.path)
+            if made.pid is not None:
+                compilers.let_compiler_give_way(made.pid)
         return made
     except Exception as error:
         scratch.remove()
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
     finally:
         file.unlink(missing_ok=True)
-
-
-def let_compiler_give_way(pid: int) -> None:
-    """Have a JVM's second compiler use what time the batches leave. Threads that it starts later do the same, as all of Linux's do."""
-    with contextlib.suppress(OSError):  # of a process that has just ended, or where there is no such directory
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            if (thread / "comm").read_text().rstrip("\n") == _SECOND_COMPILER:
-                os.setpriority(os.PRIO_PROCESS, int(thread.name), _COMPILER_NICENESS)
 
 
 def _forget_sources(session: SparkSession) -> None:

@@ -54,9 +54,11 @@ print(len(jvms()), "left")
 """
 
 CLASSES = """
-import sys, threading
+import subprocess, sys, threading
 from pathlib import Path
 from spark_sink.config.sink_config import parse
+from spark_sink.spark.compilers import FIRST_COMPILER_ONLY
+from spark_sink.spark.jars import java
 from spark_sink.spark.local import scala_object
 from spark_sink.spark.session import open_session
 from tests.fix_spark import Lake
@@ -79,15 +81,21 @@ for number in range(150):
 before = compiled.getCount()
 generate(0)
 print(before >= 150, compiled.getCount() - before)
+jcmd = Path(java()).resolve().with_name("jcmd")
+said = subprocess.run([jcmd, str(spark.sparkContext._gateway.proc.pid), "Compiler.directives_print"], capture_output=True, text=True).stdout
+planning, default = said.split("Directive:")[1:]
+print([begin for begin in FIRST_COMPILER_ONLY if f"{begin}*.*" not in planning], "Exclude:true" in planning.partition("c2 directives")[2])
 session.close()
 """
 
 
-def test_a_session_shuffles_by_its_own_cores_and_keeps_classes_whichever_thread_is_the_first(lake: Lake, tmp_path: Path) -> None:
+def test_a_session_has_its_own_cores_parts_keeps_classes_whichever_thread_is_first_and_spares_a_compiler(
+    lake: Lake, tmp_path: Path
+) -> None:
     root = Path(__file__).parents[2]
     arguments = [sys.executable, "-c", CLASSES, lake.bootstrap, str(tmp_path / "other")]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
-    assert (done.returncode, done.stdout) == (0, "3 parts\nTrue 0\n"), done.stderr[-3000:]
+    assert (done.returncode, done.stdout) == (0, "3 parts\nTrue 0\n[] True\n"), done.stderr[-3000:]
 
 
 @pytest.mark.long

@@ -15,8 +15,10 @@ import pytest
 from connect_py.converters.json_schema import schema_to_json
 from connect_py.data.schema import decimal_to_bytes
 from connectors.postgres.types.extensions import SPARSE_VECTOR
+from spark_sink.config.sink_config import parse
 from spark_sink.read.schemaless import of_known_type
-from spark_sink.sql.record_schema import MAX_DEPTH
+from spark_sink.sql.decode import decode_sql, problems_sql
+from spark_sink.sql.record_schema import MAX_DEPTH, read_schemas
 from spark_sink.types.columns import ColumnType, TypeOptions, column_type, literal
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -294,3 +296,41 @@ def test_compound_values_convert_their_parts(held_spark: Any) -> None:
     got = converted(held_spark, schema, ['[{"k":{"d":1,"it\'s":"x"},"l":null},null]', "null", "[]"])
     assert got[0][0]["k"].asDict() == {"d": datetime.date(1970, 1, 2), "it's": "x"}
     assert (got[0][0]["l"], got[0][1], got[1], got[2]) == (None, None, None, [])
+
+
+#: Payloads of a key with one field, of which some are no key of whole numbers.
+KEYS = (
+    *(f'{{"n":{number}}}' for number in (0, 7, -7, 127, -128, 128, 32767, 32768, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 2**63)),
+    *(f'{{"n":{text}}}' for text in ("-0", "05", "+5", " 5", "5 ", "5L", "1_0", "1.0", "1e2", "0x5", '"5"', "null", "true", "", "\uff15")),
+    *('{"n": 5}', ' {"n":5}', '{"n":5} ', '{"n":5}}', '{"n":5,"x":1}', '{"n":1,"n":2}', '{"N":5}', "{}", "5", "null", ""),
+    *('{"n":5', '"n":5}'),
+)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_a_key_of_one_whole_number_is_what_a_parser_makes_of_it(held_spark: Any, bits: int) -> None:
+    """Keys with two fields are always parsed: those with an absent second one say what is expected."""
+    config = parse({"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "file:/nowhere"})
+
+    def keys(*names: str) -> list[tuple[Any, ...]]:
+        fields = [{"field": name, "type": f"int{bits}", "optional": True} for name in names]
+        schema = read_schemas({"type": "struct", "fields": fields}, None, tombstone=True, options=TypeOptions())
+        rows = ", ".join(f"({number}, {literal(text)})" for number, text in enumerate(KEYS))
+        records = held_spark.sql(
+            f"SELECT 't' topic, 0 `partition`, n `offset`, current_timestamp() `timestamp`, key FROM VALUES {rows} AS t(n, key)"
+        )
+        bad = records
+        for step in problems_sql(schema, {}, config):
+            bad = bad.selectExpr(*step)
+        problems = {row["offset"]: row["problem"] for row in bad.where("problem IS NOT NULL").collect()}
+        records = records.where(f"`offset` NOT IN ({', '.join(map(str, problems))})")
+        for step in decode_sql(schema, {}, config):
+            records = records.selectExpr(*step)
+        good = records.selectExpr("`$offset`", "n").collect()
+        assert len(good) + len(problems) == len(KEYS)
+        return sorted([*problems.items(), *(tuple(row) for row in good)])
+
+    found = keys("n")
+    assert found == keys("n", "absent")
+    assert [value for _, value in found[:4]] == [0, 7, -7, 127]
+    assert found[KEYS.index('{"n":05}')][1] == "the key is not what its schema says"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.spark.jvm import Scratch, let_compiler_give_way, local_options, local_variables, remove_left_behind, write_properties
+from spark_sink.spark.compilers import let_compiler_give_way
+from spark_sink.spark.jvm import Scratch, local_options, local_variables, remove_left_behind, write_properties
 from tests.paths import ROOT
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
