@@ -3,7 +3,8 @@
 HotSpot has two. The first (C1) compiles quickly what runs some hundred times; the second (C2) takes far longer, for code that is two to
 three times as fast. That pays for what runs for every row. A statement's plan runs some thousands of methods of Catalyst, of the parser
 and of what generates code a few dozen times each: often enough to be compiled by the second compiler for minutes, and too seldom to win
-that time back. What runs for every row waited in the same queue (`docs/evidence/benchmarks.md`).
+that time back. What runs for every row waited in the same queue. Small batches, which are mostly plans, take a little longer and less CPU
+(`docs/evidence/benchmarks.md`).
 """
 
 from __future__ import annotations

@@ -226,7 +226,7 @@ def _key_sql(fields: Mapping[str, str]) -> str:
     """Return SQL of a key.
 
     Most keys are one whole number. A key that is exactly the text which JsonConverter writes of one needs no parser: Spark makes one for
-    each text, with a buffer of 8 kB, which was a quarter of all memory that a large merge took.
+    each text, with a buffer of 8 kB. Those of keys were more than a quarter of what a large merge allocated.
     """
     parsed = _from_json("key", fields)
     [(name, type_), *others] = fields.items()
