@@ -15,6 +15,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spark_sink.spark.local import java_array
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -61,25 +63,18 @@ def spare_second_compiler(session: SparkSession, directory: Path) -> None:
     file = directory / "compilers.json"
     file.write_text(json.dumps([{"match": [f"{begin}*.*" for begin in FIRST_COMPILER_ONLY], "c2": {"Exclude": True}}]))
     with contextlib.suppress(Py4JError):
-        _run_command(session, _ADD, str(file))
+        _add_directives(session, file)
     file.unlink()
 
 
-def _run_command(session: SparkSession, name: str, argument: str) -> None:
-    """Run one of HotSpot's commands. Raises Py4JError where there is none of that name."""
-    gateway: Any = session.sparkContext._gateway
-    java = gateway.jvm.java.lang
-
-    def array(kind: Any, *values: Any) -> Any:
-        made = gateway.new_array(kind, len(values))
-        for at, value in enumerate(values):
-            made[at] = value
-        return made
-
+def _add_directives(session: SparkSession, file: Path) -> None:
+    """Have HotSpot read a file of directives. Raises Py4JError where it has no such command."""
+    jvm: Any = session._jvm
+    java = jvm.java.lang
     texts = "[Ljava.lang.String;"
-    given, kinds = array(java.Object, array(java.String, argument)), array(java.String, texts)
+    given = java_array(session, java.Object, java_array(session, java.String, str(file)))
     # by the interface's method, since py4j may not call the server's own class
     of_invoke = (java.Class.forName(each) for each in ("javax.management.ObjectName", "java.lang.String", "[Ljava.lang.Object;", texts))
-    invoke = java.Class.forName("javax.management.MBeanServer").getMethod("invoke", array(java.Class, *of_invoke))
-    server, bean = java.management.ManagementFactory.getPlatformMBeanServer(), gateway.jvm.javax.management.ObjectName(_COMMANDS)
-    invoke.invoke(server, array(java.Object, bean, name, given, kinds))
+    invoke = java.Class.forName("javax.management.MBeanServer").getMethod("invoke", java_array(session, java.Class, *of_invoke))
+    server, bean = java.management.ManagementFactory.getPlatformMBeanServer(), jvm.javax.management.ObjectName(_COMMANDS)
+    invoke.invoke(server, java_array(session, java.Object, bean, _ADD, given, java_array(session, java.String, texts)))

@@ -90,6 +90,18 @@ def java_class(session: Any, name: str) -> Any:
     return found
 
 
+def java_array(session: Any, of: Any, *items: Any) -> Any:
+    """Return an array of Java's.
+
+    Args:
+        of: py4j's own object for the class of the items, which `java_class` does not return.
+    """
+    made = session.sparkContext._gateway.new_array(of, len(items))
+    for at, item in enumerate(items):
+        made[at] = item
+    return made
+
+
 def scala_object(session: Any, name: str) -> Any:
     """Return an object of Scala's."""
     return getattr(java_class(session, name + "$"), "MODULE$")

@@ -310,8 +310,8 @@ def test_no_worker_logged_an_error(three: Cluster, canary: Canary) -> None:
         text = worker.log.read_text()
         assert "Traceback" not in text
         errors = [line for line in text.splitlines() if " ERROR " in line]
-        ends = {line: found for line in errors if (found := _LEASE_ENDED.match(line))}
-        assert [line for line in errors if not (line in ends and (worker is stood_still or _was_withheld(ends[line], canary)))] == []
+        ends = [(line, _LEASE_ENDED.match(line)) for line in errors]
+        assert [line for line, lease in ends if not (lease and (worker is stood_still or _was_withheld(lease, canary)))] == []
 
 
 def _was_withheld(lease: re.Match[str], canary: Canary) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from spark_sink.routing import TableName
-from spark_sink.spark.local import activate, java_class, longs, scala_object
+from spark_sink.spark.local import activate, java_array, java_class, longs, scala_object
 from spark_sink.tables.direct import Columns, NotDirect, has_known
 from spark_sink.tables.file_keys import KeyedFile
 from spark_sink.tables.iceberg.branches import is_refused, load_table, quoted
@@ -79,14 +79,8 @@ class IcebergJvm:
     def _module(self, name: str) -> Any:
         return scala_object(self._spark, name)
 
-    def _array(self, class_: Any, *items: Any) -> Any:
-        made = self._spark.sparkContext._gateway.new_array(class_, len(items))
-        for at, item in enumerate(items):
-            made[at] = item
-        return made
-
     def _objects(self, *items: Any) -> Any:
-        return self._array(self._spark._jvm.java.lang.Object, *items)
+        return java_array(self._spark, self._spark._jvm.java.lang.Object, *items)
 
     def _named(self, name: str) -> Any:
         """Return a class as an object of Java's."""
@@ -238,7 +232,7 @@ class IcebergJvm:
         """
         id_ = str(uuid.uuid4())
         # the class has another `get`, and py4j looks at one of the two
-        get = self._named(f"{_ICEBERG}.spark.SparkTableCache").getMethod("get", self._array(self._spark._jvm.java.lang.Class))
+        get = self._named(f"{_ICEBERG}.spark.SparkTableCache").getMethod("get", java_array(self._spark, self._spark._jvm.java.lang.Class))
         tables = get.invoke(None, self._objects())
         files = self._class(f"{_ICEBERG}.spark.FileRewriteCoordinator").get()
         options = self._distribution_of_merges(table) if is_merge else {}
@@ -264,7 +258,7 @@ class IcebergJvm:
     def _write_rows(self, table: Any, rows: Any) -> Written:
         """Write what an iterator of Java's has."""
         if self._write_all is None:  # py4j knows no default methods of interfaces
-            iterator = self._array(self._spark._jvm.java.lang.Class, self._named("java.util.Iterator"))
+            iterator = java_array(self._spark, self._spark._jvm.java.lang.Class, self._named("java.util.Iterator"))
             self._write_all = self._named(f"{_WRITE}.DataWriter").getMethod("writeAll", iterator)
         writer = self._factory_of(table).createWriter(0, next(self._task_ids))
         try:
