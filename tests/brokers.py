@@ -113,7 +113,7 @@ class Brokers:
         return int(leader) if leader in NODES else None
 
     def _topics(self) -> Mapping[str, TopicMetadata]:
-        found: Mapping[str, TopicMetadata] = AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(timeout=10).topics
+        found: Mapping[str, TopicMetadata] = AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(timeout=60).topics
         return found
 
     def group_of(self, name: str, nodes: Sequence[int]) -> str:

@@ -10,15 +10,20 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TextIO
 
+from tests.waiting import eventually
+
 _BIRD = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
+print(0, 0, 0, flush=True)
 while True:
     began = time.time_ns()
     time.sleep(0.02)
@@ -56,6 +61,7 @@ class Canary:
         for cpu in sorted(os.sched_getaffinity(0)):
             notes = tempfile.TemporaryFile("w+")
             self._birds.append((subprocess.Popen([sys.executable, "-I", "-c", _BIRD, str(cpu)], stdout=notes), notes))
+        eventually(lambda: all(os.fstat(notes.fileno()).st_size for _, notes in self._birds), "first words of the birds")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,7 +72,7 @@ class Canary:
         for bird, _notes in self._birds:
             bird.terminate()
         for bird, notes in self._birds:
-            bird.wait(20)
+            bird.wait(60)
             with notes:
                 notes.seek(0)
                 self.waits.append([Wait(*map(int, line.split())) for line in notes if line.endswith("\n")])
@@ -80,6 +86,22 @@ class Canary:
     def withheld(self, since: int, until: int) -> int:
         """Milliseconds of a time for which a process on the busiest processor was kept waiting."""
         return max((sum(_parts(waits, since, until)) for waits in self.waits), default=0)
+
+
+@contextmanager
+def within(seconds: float, why: str) -> Iterator[None]:
+    """Fail the test when what is inside takes longer, but for twice of what the machine withheld meanwhile: it has several processes, or
+    threads, that wait one after the other.
+
+    Args:
+        why: what is shown by it.
+    """
+    with Canary() as canary:
+        began = time.time_ns() // 1_000_000
+        yield
+        ended = time.time_ns() // 1_000_000
+    withheld = canary.withheld(began, ended)
+    assert ended - began < 1000 * seconds + 2 * withheld, f"{why}: {ended - began} ms, {withheld} ms of them were withheld"
 
 
 def _parts(waits: Sequence[Wait], since: int, until: int) -> Iterator[int]:

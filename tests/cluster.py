@@ -346,6 +346,10 @@ class History:
         times = sorted(record.ms for record in self.records if since <= record.ms <= until)
         return sorted(pairwise(times), key=lambda pause: pause[1] - pause[0])
 
+    def stood_still(self, since: int, until: int) -> int:
+        """Milliseconds of a time that belong to pauses of more than `PAUSE_MS`."""
+        return sum(ended - began for began, ended in self.pauses(since, until) if ended - began > PAUSE_MS)
+
     def handed_over(self, since: int) -> int | None:
         """Milliseconds from a fault to the first record of another start of the task; None when there is none."""
         before = [record.incarnation for record in self.records if record.ms < since]
@@ -385,7 +389,8 @@ class Fault:
 #: A task that a rebalance does not concern writes again within this time.
 PAUSE_MS = 200
 
-#: It works for longer in that time than a canary does, on several threads, and waits for the broker's and the worker's processes.
+#: It works for longer in that time than a canary does, on several threads, and waits for the broker's and the worker's processes. So does
+#: whoever takes a task over.
 WAITS_OF_A_TASK = 2
 
 #: A pause that such a task has by a fault is longer than this multiple of what tasks of another group have on the same machine.
@@ -401,6 +406,7 @@ class Figures:
         late: what took longer than is allowed and than the machine withheld.
         pauses: the longest of each task that a fault did not concern.
         usual: the longest of tasks of another group, in all that time.
+        apart: of the tasks of that group, with which nothing is done, so that what stops them is the machine, or the broker on it.
         stopped: pauses that neither `PAUSE_MS`, nor what the machine withheld, nor the usual ones explain.
     """
 
@@ -408,6 +414,7 @@ class Figures:
     late: list[str] = field(default_factory=list)
     pauses: list[int] = field(default_factory=list)
     usual: int = 0
+    apart: Sequence[History] = ()
     stopped: list[str] = field(default_factory=list)
 
     @classmethod
@@ -420,7 +427,8 @@ class Figures:
             apart: of tasks of another group, with which nothing was done.
         """
         began, ended = min(fault.began for fault in faults), max(fault.until for fault in faults)
-        found = cls(usual=max((history.longest_pause(began, ended) for history in apart), default=0))
+        apart = list(apart)
+        found = cls(usual=max((history.longest_pause(began, ended) for history in apart), default=0), apart=apart)
         for fault in faults:
             for task, history in histories.items():
                 if task in fault.tasks:
@@ -430,13 +438,15 @@ class Figures:
         return found
 
     def _note_hand_over(self, fault: Fault, task: tuple[str, int], took: int | None, canary: Canary) -> None:
-        withheld = 0 if took is None else canary.withheld(fault.began, fault.began + took)
+        withheld = stood = 0
         if took is not None:
             self.handed_over[fault.what].append(took)
-        if took is None or took > fault.limit_ms + withheld:
+            withheld = canary.withheld(fault.began, fault.began + took)
+            stood = max((history.stood_still(fault.began, fault.began + took) for history in self.apart), default=0)
+        if took is None or took > fault.limit_ms + WAITS_OF_A_TASK * withheld + stood:
             self.late.append(
-                f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} after {took} ms; "
-                f"{fault.limit_ms} ms are allowed, and {withheld} ms were withheld"
+                f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} after {took} ms; {fault.limit_ms} ms are allowed, "
+                f"{withheld} ms were withheld, and another group's tasks stood still for {stood} ms"
             )
 
     def _note_pauses(self, fault: Fault, task: tuple[str, int], pauses: Sequence[tuple[int, int]], canary: Canary) -> None:

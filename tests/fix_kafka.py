@@ -38,7 +38,7 @@ class Kafka:
         )
         found: list[Message] = []
         try:
-            for number in consumer.list_topics(topic, timeout=20).topics[topic].partitions:
+            for number in consumer.list_topics(topic, timeout=60).topics[topic].partitions:
                 partition = TopicPartition(topic, number, OFFSET_BEGINNING)
                 end = next_offset(consumer, partition)
                 consumer.assign([partition])
@@ -52,7 +52,7 @@ class Kafka:
         """How many records have been written to the topic (of one partition or more); 0 when it does not exist."""
         consumer = self.asking or Consumer({"bootstrap.servers": self.bootstrap, "group.id": "tests"})
         try:
-            numbers = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+            numbers = consumer.list_topics(topic, timeout=60).topics[topic].partitions
             return sum(next_offset(consumer, TopicPartition(topic, number)) for number in numbers)
         finally:
             if consumer is not self.asking:
@@ -73,7 +73,7 @@ def next_offset(consumer: Consumer, partition: TopicPartition) -> int:
 
     def has_leader() -> bool:
         try:
-            found.append(consumer.get_watermark_offsets(partition, timeout=20)[1])
+            found.append(consumer.get_watermark_offsets(partition, timeout=60)[1])
         except KafkaException:
             return False
         return True

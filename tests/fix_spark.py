@@ -53,10 +53,10 @@ class Context:
         return WorkerConversion.of(Plugins.discover(), _WORKER, self.config)
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
-        known = self._client.list_topics(timeout=20).topics
+        known = self._client.list_topics(timeout=60).topics
         wanted = [name for name in known if name in topics or (pattern and re.fullmatch(pattern, name))]
         return {
-            TopicPartition(name, number): self._client.get_watermark_offsets(KafkaTopicPartition(name, number), timeout=20)
+            TopicPartition(name, number): self._client.get_watermark_offsets(KafkaTopicPartition(name, number), timeout=60)
             for name in wanted
             for number in known[name].partitions
         }

@@ -32,7 +32,7 @@ POISON = b'{"schema":{"type":"struct","fields":[],"optional":false},"payload":'
 
 def metric(worker: Worker, name: str, table: str) -> float | None:
     """A figure of one table, as Prometheus reads it."""
-    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=60) as answer:
         for line in answer.read().decode().splitlines():
             if line.startswith(f"connect_py_lakehouse_table_{name}{{") and f'table="{table}"' in line:
                 return float(line.rsplit(" ", 1)[1])

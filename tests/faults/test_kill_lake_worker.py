@@ -29,7 +29,7 @@ LONG = int(os.environ.get("CONNECT_PY_LAKE_KILLS", "0"))
 
 def metric(worker: Worker, name: str) -> float | None:
     """A figure of the sink's, as Prometheus reads it."""
-    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=60) as answer:
         lines = [line for line in answer.read().decode().splitlines() if line.startswith(f"connect_py_lakehouse_sink_{name}{{")]
     return float(lines[0].rsplit(" ", 1)[1]) if lines else None
 

@@ -133,7 +133,7 @@ class Process:
         assert self._process.stdin is not None
         self._process.stdin.close()
         code = self._process.wait(300)
-        self._listener.join(20)
+        self._listener.join(60)
         return code
 
 

@@ -6,41 +6,32 @@ What Kafka's RestForwardingIntegrationTest, ConnectorRestartApiIntegrationTest a
 from __future__ import annotations
 
 import json
-import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 from connect_py.app.client.rest import ConnectClient, Target
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.canary import Canary
-from tests.cluster import HEARTBEAT_MS, WAITS_OF_A_TASK, Cluster, address, now_ms, places
+from tests.canary import within
+from tests.cluster import Cluster, address, now_ms, places
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 
-_LEASE_ENDED = re.compile(r"\[(?P<at>.*?)] ERROR This worker has not been able to show the group that it lives for (?P<seconds>[\d.]+) s")
+#: None of these tests is about the end of a session: a slow machine, or a worker that stands still for some seconds, must not bring it.
+_SESSION_MS = "60000"
 
 
 @pytest.fixture(scope="module")
-def canary() -> Iterator[Canary]:
-    with Canary() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def three(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory, canary: Canary) -> Iterator[Cluster]:
+def three(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three workers with a counting source `a` of three tasks, a noting sink `s` of its topics, and a counting source `b` of one."""
-    assert canary.pids
     made = Cluster(tmp_path_factory.mktemp("cluster"), kafka.bootstrap, "rest" + tmp_path_factory.getbasetemp().name.replace("-", ""))
     try:
-        made.add(3)
+        made.add(3, session_timeout_ms=_SESSION_MS)
         made.create("a", made.counting("a", 3))
         made.create("b", made.counting("b", 1))
         made.create("s", made.noting("s", [f"{made.tag}-a-0", f"{made.tag}-b-0"], 2))
@@ -124,9 +115,8 @@ def test_a_worker_that_stands_still_is_named_and_holds_no_page_up(three: Cluster
     client = ConnectClient(Target(first.url))
     three.freeze(second)
     try:
-        began = time.monotonic()
-        details = [client.page_connector(name) for name in ("a", "b", "s")]
-        assert time.monotonic() - began < 8
+        with within(8, "a page waits for others for two seconds"):
+            details = [client.page_connector(name) for name in ("a", "b", "s")]
         assert [address(second)] in [detail["silent"] for detail in details]
     finally:
         three.thaw()
@@ -301,24 +291,11 @@ def test_a_request_that_must_not_travel_is_refused_by_followers_only(three: Clus
         assert message == (exists if worker is leader else conflict)
 
 
-def test_no_worker_logged_an_error(three: Cluster, canary: Canary) -> None:
-    """But for the end of the lease of the one that stood still, where the others took long to answer meanwhile, and for that of one which
-    the machine kept from its heartbeats."""
-    canary.stop()
-    _, stood_still, _ = three.workers
+def test_no_worker_logged_an_error(three: Cluster) -> None:
     for worker in three.workers:
         text = worker.log.read_text()
         assert "Traceback" not in text
-        errors = [line for line in text.splitlines() if " ERROR " in line]
-        ends = [(line, _LEASE_ENDED.match(line)) for line in errors]
-        assert [line for line, lease in ends if not (lease and (worker is stood_still or _was_withheld(lease, canary)))] == []
-
-
-def _was_withheld(lease: re.Match[str], canary: Canary) -> bool:
-    """Whether the machine took, of the time of a lease, what the heartbeats leave of it."""
-    ended = int(datetime.fromisoformat(lease["at"]).timestamp() * 1000)
-    took = round(float(lease["seconds"]) * 1000)
-    return WAITS_OF_A_TASK * canary.withheld(ended - took, ended) > took - HEARTBEAT_MS
+        assert [line for line in text.splitlines() if " ERROR " in line] == []
 
 
 @pytest.mark.long
@@ -335,7 +312,7 @@ def test_a_request_waits_for_the_end_of_a_rebalance_and_is_refused_after_its_tim
         patient.request("POST", "/connectors", {"name": "b", "config": cluster.counting("b")})
         eventually(lambda: "b" in hurried.request("GET", "/connectors"), "a connector that calls for a round", 10)
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(urllib.request.Request(hurried.url + restart, method="POST"), timeout=20)
+            urllib.request.urlopen(urllib.request.Request(hurried.url + restart, method="POST"), timeout=60)
         assert refused.value.code == 409
         assert refused.value.headers["Retry-After"] == "1"
         assert json.load(refused.value)["message"].startswith("Cannot complete request momentarily")

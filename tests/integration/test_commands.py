@@ -151,7 +151,7 @@ def test_the_log_of_a_connector_is_that_of_its_tasks_and_can_be_followed(own: Wo
         eventually(lambda: output.read_text().count(" ERROR ") == 2, output.read_text)
     finally:
         following.send_signal(signal.SIGINT)
-    assert following.wait(30) == 130
+    assert following.wait(60) == 130
     assert run("logs", "nobody").code == 2
 
 
@@ -279,7 +279,7 @@ def test_events_are_shown_as_they_come_and_tables_read_again(
                 if types[-1] == "COMPLETED":
                     break
             following.send_signal(signal.SIGINT)
-            assert (types[0], following.wait(30)) == ("STARTED", 130)
+            assert (types[0], following.wait(60)) == ("STARTED", 130)
         last = run("tail", tag, "--from", "1h", "--op", "r", "-n", "4", "--json", *brokers)
         assert [json.loads(line)["key"] for line in last.lines] == [{"id": 1001}, *[{"id": 1002}] * 3]
 

@@ -39,7 +39,7 @@ def mysql_source(mysql: MySqlAddress, kafka: Kafka, tag: str) -> dict[str, str]:
 
 
 def scrape_of(worker: Worker, names: Names) -> str:
-    with urllib.request.urlopen(f"{worker.url}/metrics?names={names.value}", timeout=30) as answer:
+    with urllib.request.urlopen(f"{worker.url}/metrics?names={names.value}", timeout=60) as answer:
         return str(answer.read().decode())
 
 

@@ -39,7 +39,7 @@ def checks(findings: Sequence[Finding]) -> list[str]:
 
 
 def topics_of(kafka: GuardedKafka) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=20).topics)
+    return set(AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=60).topics)
 
 
 def repair(kafka: GuardedKafka, diagnosis: Diagnosis) -> None:

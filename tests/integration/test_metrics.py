@@ -51,7 +51,7 @@ class Scrape:
         ]
 
     def text(self) -> str:
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as answer:
             assert answer.headers["content-type"].startswith("text/plain; version=")
             return answer.read().decode()
 
@@ -171,7 +171,7 @@ def test_metrics_may_have_a_listener_of_their_own_or_none(make_worker: Callable[
     assert "kafka_connect_worker_metrics_connector_count 0.0" in Scrape(f"http://127.0.0.1:{port}").text()
     for url in (f"{apart.url}/metrics", f"http://127.0.0.1:{port}/connectors"):
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(url, timeout=10)
+            urllib.request.urlopen(url, timeout=60)
     apart.stop()
     assert re.search(rf"INFO Metrics: http://127\.0\.0\.1:{port}/metrics ", apart.log.read_text())
 

@@ -259,7 +259,7 @@ def test_locked_tables_take_changes_again_as_soon_as_a_transaction_keeps_the_row
         assert not task.of(topic), "a row was read with the structures"
         writer.start()
         if engine == "InnoDB":
-            assert written.wait(20), "the table is still locked"
+            assert written.wait(60), "the table is still locked"
         else:
             wait_until(lambda: is_waiting_for_a_lock(place), 60, "the writer behind the lock")
         assert written.is_set() is (engine == "InnoDB")

@@ -105,7 +105,7 @@ def test_a_stop_ends_the_wait_and_leaves_no_slot(
     with postgres.connect(database) as admin:
         eventually(lambda: admin.execute(found, (f"slot_{tag}",)).fetchone(), "slot")
         task.stop()
-        polling.join(5)
+        polling.join(60)
         assert not polling.is_alive()
         task.close()
         eventually(lambda: admin.execute(found, (f"slot_{tag}",)).fetchone() is None, "end of the slot")
@@ -141,7 +141,7 @@ def test_no_change_falls_between_a_snapshot_and_a_slot_that_is_still_being_creat
                 poll()
             connection.execute("INSERT INTO item VALUES (2)")
             lingering.execute("COMMIT")
-            creating.join(20)
+            creating.join(60)
             connection.execute("INSERT INTO item VALUES (3)")
             deadline = time.monotonic() + 30
             while 3 not in seen and time.monotonic() < deadline:

@@ -55,7 +55,7 @@ def prometheus(folder: Path, worker: Worker, rules: dict[str, Any]) -> Iterator[
 
     def ask(path: str) -> Any:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.URLError:
             return None
@@ -67,7 +67,7 @@ def prometheus(folder: Path, worker: Worker, rules: dict[str, Any]) -> Iterator[
             yield ask
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
 
 def test_the_alert_for_a_growing_slot_fires_while_its_connector_is_stopped(

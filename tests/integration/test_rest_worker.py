@@ -109,13 +109,13 @@ def test_a_worker_serves_http_https_and_admin_listeners_at_once(make_worker, tmp
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=identity.chain_pem)
-    with urllib.request.urlopen(f"https://127.0.0.1:{tls}/", context=context, timeout=30) as answer:
+    with urllib.request.urlopen(f"https://127.0.0.1:{tls}/", context=context, timeout=60) as answer:
         assert json.load(answer)["version"] == "4.3.1"
     requests.put(f"{worker.url}/connectors/tls/config", json=SOURCE, timeout=60)
     status = eventually(lambda: requests.get(f"{worker.url}/connectors/tls/status", timeout=60).json().get("connector"), "a status")
     assert status["worker_id"] == f"127.0.0.1:{tls}"
-    assert requests.get(f"{worker.url}/admin/loggers", timeout=30).status_code == 404
-    assert "root" in requests.get(f"http://127.0.0.1:{admin}/admin/loggers", timeout=30).json()
+    assert requests.get(f"{worker.url}/admin/loggers", timeout=60).status_code == 404
+    assert "root" in requests.get(f"http://127.0.0.1:{admin}/admin/loggers", timeout=60).json()
     assert "store-pass" not in log_of(worker)
 
 

@@ -281,7 +281,7 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
         try:
             await_values(kafka, tag, expected)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
         lines.write_text("one\ntwo\nthree\n")
@@ -339,7 +339,7 @@ def test_a_worker_that_cannot_create_its_topics_says_which_property_is_wrong_and
         wait_until(lambda: "Trying again" in log.read_text(), 30, "a line about the topic")
         let_time_pass(1.2, "two more attempts, which are not worth a line each")
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(10) == 0
+        assert worker.wait(60) == 0
     finally:
         worker.kill()
     (said,) = [line for line in log.read_text().splitlines() if "Trying again" in line]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.services
 
 
 def test_the_broker_answers_a_client(kafka: Kafka) -> None:
-    assert len(AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=20).brokers) == 1
+    assert len(AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=60).brokers) == 1
 
 
 @pytest.mark.long

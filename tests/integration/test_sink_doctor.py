@@ -46,7 +46,7 @@ def test_a_rest_catalog_is_reached_and_its_namespaces_are_looked_for(rest_catalo
     assert (finding.check, finding.statements) == ("sink.catalog.namespace", ("CREATE NAMESPACE `iceberg`.`shop`;",))
     body = b'{"namespace": ["shop"], "properties": {}}'
     request = urllib.request.Request(f"{rest_catalog.uri}/v1/namespaces", body, {"Content-Type": "application/json"})
-    urllib.request.urlopen(request, timeout=20).close()
+    urllib.request.urlopen(request, timeout=60).close()
     assert of_catalog(sink(**catalog, tables="shop.orders"), 20).code == 0
     assert checks(of_catalog(sink(**catalog | {"catalog_uri": f"{rest_catalog.uri}/nothing"}), 20)) == ["sink.catalog.uri"]
 
@@ -118,7 +118,7 @@ def test_a_bucket_that_is_missing_is_made_by_what_is_printed() -> None:
         }
         (finding,) = of_storage(sink(**settings), 5).findings
         assert finding.check == "sink.s3.bucket" and finding.statements[0].startswith("aws s3 mb s3://lake --region us-east-1")
-        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/lake", method="PUT"), timeout=20).close()
+        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/lake", method="PUT"), timeout=60).close()
         assert of_storage(sink(**settings), 5).code == 0
     finally:
         server.stop()

@@ -162,7 +162,7 @@ def test_tables_in_s3_are_written_and_read_through_icebergs_own_client(lake: Lak
     try:
         endpoint = f"http://127.0.0.1:{port}"
         bucket = urllib.request.Request(f"{endpoint}/lake", method="PUT")
-        urllib.request.urlopen(bucket, timeout=20).close()
+        urllib.request.urlopen(bucket, timeout=60).close()
         topic = lake.topic("t")
         config = in_catalog(
             lake.config(topic), type="jdbc", uri=f"jdbc:sqlite:file:{tmp_path / 'catalog.db'}", warehouse="s3://lake/warehouse"

@@ -258,7 +258,7 @@ def test_a_callback_that_fails_does_not_end_the_reading(properties: dict[str, st
     log = KafkaLog(topic, internal_properties(properties, "test"), admin, seen.append)
     log.start()
     log.send(b"a", b"1", fail)
-    assert called.wait(20)
+    assert called.wait(60)
     log.write([(b"b", b"2")], 20)
     log.stop()
     assert [record.key for record in seen] == [b"a", b"b"]

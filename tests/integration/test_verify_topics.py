@@ -353,5 +353,5 @@ def test_a_watched_comparison_sees_a_topic_fall_behind_and_catch_up_until_it_is_
             finally:
                 deadline.cancel()
                 watching.send_signal(signal.SIGINT)
-            assert watching.wait(30) == INTERRUPTED
+            assert watching.wait(60) == INTERRUPTED
             assert "Traceback" not in watching.stderr.read()

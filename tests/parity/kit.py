@@ -44,11 +44,11 @@ QUIET_SECONDS = 0.3
 #: Workers under test commit source offsets every two seconds: what an offset is has settled when it stays for longer.
 OFFSETS_SECONDS = 2.2
 #: How long what the golden knows may take to come.
-KNOWN_SECONDS = 30.0
+KNOWN_SECONDS = 120.0
 #: A worker's figures are asked for as often; tasks report theirs every two seconds.
 FIGURES_SECONDS = 0.4
 #: How long a connector's tasks may take to end after its deletion.
-ENDING_SECONDS = 10.0
+ENDING_SECONDS = 40.0
 #: Topics whose counts differ from run to run: others' changes show there, or the clock does.
 UNCOUNTED = re.compile(r"^history|^__debezium-heartbeat|^beat_|[.-]fence$|\.beats$|[.-]transaction$|[.-]tx$")
 
@@ -305,12 +305,14 @@ class Run:
         """Wait for a probe's true answer and return it.
 
         Args:
+            seconds: how long it may take where no golden is known.
             pause: between two questions, instead of a fifth of a second.
 
         Raises:
             TimeoutError: there was none in time; its text holds the last answer or error.
         """
         last: object = None
+        seconds = max(seconds, KNOWN_SECONDS) if self._known else seconds
 
         def ask() -> Any:
             nonlocal last
@@ -509,6 +511,7 @@ class Run:
 
     def wait_records(self, topic: str, count: int, seconds: float = 60) -> None:
         """Wait until a topic holds at least count records."""
+        seconds = max(seconds, KNOWN_SECONDS) if self._known else seconds
         if not self._reader.wait(topic, count, time.monotonic() + seconds):
             self._missed = True
             raise TimeoutError(f"waited {seconds:.0f} s for {count} records in {topic}, now {len(self.read(topic))}")
@@ -533,7 +536,7 @@ class Run:
     def record_topic_config(self, *topics: str, keys: Iterable[str] = ("cleanup.policy", "retention.ms", "compression.type")) -> None:
         """Record how topics were made."""
         admin = self._reader.admin
-        meta = admin.list_topics(timeout=10).topics
+        meta = admin.list_topics(timeout=60).topics
         for topic in topics:
             resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
             config = admin.describe_configs([resource])[resource].result()

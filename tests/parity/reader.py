@@ -19,11 +19,11 @@ from confluent_kafka.admin import AdminClient
 from tests.parity.waiting import poll_until
 
 #: A topic made a moment ago has no leader for a while.
-LEADER_SECONDS = 20.0
+LEADER_SECONDS = 80.0
 #: How long the broker gathers records for the reader.
 FETCH_WAIT_MS = 40
 #: No record takes so long from the broker to here.
-READ_SECONDS = 30.0
+READ_SECONDS = 120.0
 
 
 class TopicReader:
@@ -117,7 +117,7 @@ class TopicReader:
 
     def names(self) -> list[str]:
         """Return the names of all topics."""
-        return list(self.admin.list_topics(timeout=10).topics)
+        return list(self.admin.list_topics(timeout=60).topics)
 
     def watched(self) -> list[str]:
         """Return the names of the topics that are being read."""
@@ -136,7 +136,7 @@ class TopicReader:
     def _watch(self, topic: str) -> bool:
         if topic in self._records:
             return True
-        found = self._asked.list_topics(topic, timeout=10).topics[topic]
+        found = self._asked.list_topics(topic, timeout=60).topics[topic]
         if found.error or not found.partitions:
             return False
         with self._changed:
@@ -148,7 +148,7 @@ class TopicReader:
     def _end(self, partition: TopicPartition) -> int:
         def ask() -> tuple[int] | None:
             try:
-                return (self._asked.get_watermark_offsets(partition, timeout=10)[1],)
+                return (self._asked.get_watermark_offsets(partition, timeout=60)[1],)
             except KafkaException:
                 return None
 
@@ -173,7 +173,7 @@ class TopicReader:
                 self._consumer.incremental_assign(begun)
                 for topic in {partition.topic for partition in begun}:
                     # its answer tells the consumer of the leaders, which it would look for once a second
-                    self._consumer.list_topics(topic, timeout=10)
+                    self._consumer.list_topics(topic, timeout=60)
             if done:
                 self._consumer.incremental_unassign(done)
             first = self._consumer.poll(0.05)

@@ -59,5 +59,10 @@ def test_a_hand_over_is_late_beyond_its_limit_and_what_the_machine_withheld() ->
     task = ("c", 0)
     fault = Fault("terminate", "w", {task}, 100, 1_000, 2_000)
     moved = {task: History([*history(0, 40).records, *history(1_200, who="b").records])}
-    assert Figures.of([fault], moved, QUIET).late == ["terminate of w: c-0 after 1100 ms; 1000 ms are allowed, and 0 ms were withheld"]
-    assert Figures.of([fault], moved, Canary([[Wait(500, 621, 100)]])).late == []
+    assert Figures.of([fault], moved, QUIET).late == [
+        "terminate of w: c-0 after 1100 ms; 1000 ms are allowed, 0 ms were withheld, and another group's tasks stood still for 0 ms"
+    ]
+    assert Figures.of([fault], moved, Canary([[Wait(500, 571, 50)]])).late == [], "one that takes over waits twice as long as a canary"
+    assert Figures.of([fault], moved, Canary([[Wait(500, 570, 49)]])).late != []
+    assert Figures.of([fault], moved, QUIET, [history(100, 190), history(100, 140, 1_200)]).late == [], "the broker stood still"
+    assert Figures.of([fault], moved, QUIET, [history(100, 299)]).late != [], "as long as any record may be apart"

@@ -227,7 +227,7 @@ class Service:
         """Return whether the process runs."""
         return self._process.poll() is None
 
-    def wait_ready(self, probe: Callable[[], object], seconds: float = 60) -> None:
+    def wait_ready(self, probe: Callable[[], object], seconds: float = 180) -> None:
         """Ask until `probe` is true. Whatever is raised, also by an interrupt, the process has been stopped then: nobody has it yet.
 
         Raises:

@@ -64,7 +64,7 @@ def test_a_certificate_without_the_key_identifier_of_its_authority_is_trusted_an
 
         def connect(trusted: Path) -> str | None:
             with (
-                socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+                socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
                 verifying_context(trusted).wrap_socket(plain, server_hostname="127.0.0.1") as secured,
             ):
                 return secured.version()

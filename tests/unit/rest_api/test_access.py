@@ -73,9 +73,9 @@ def started():
 
 def ask(port, method="GET", path="/", *, headers=None, tls=None, body=None):
     if tls is None:
-        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
     else:
-        connection = HTTPSConnection("127.0.0.1", port, timeout=10, context=tls)
+        connection = HTTPSConnection("127.0.0.1", port, timeout=60, context=tls)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()
@@ -383,7 +383,7 @@ def test_heads_that_are_too_long_are_refused_with_a_status(started):
     assert ask(port, path="/connectors?x=" + "x" * 9000)[0] == 414
     status, _, body = ask(port, headers={"X-Long": "x" * 9000})
     assert (status, json.loads(body)) == (431, {"error_code": 431, "message": "HTTP 431 Request Header Fields Too Large"})
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000)
         assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
     assert ask(port)[0] == 200
@@ -418,7 +418,7 @@ def test_a_request_that_waits_too_long_gets_its_answer_and_the_server_goes_on(st
 
 def test_a_body_that_does_not_come_is_not_waited_for(started):
     (port,) = started({"listeners": "http://127.0.0.1:0"}, body_seconds=0.2)
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(b"POST /connectors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
         assert raw.recv(100).startswith(b"HTTP/1.1 408 ")
 
@@ -426,14 +426,14 @@ def test_a_body_that_does_not_come_is_not_waited_for(started):
 def test_a_client_that_says_nothing_or_half_a_head_is_cut_off(started):
     (port,) = started({"listeners": "http://127.0.0.1:0"}, head_seconds=0.3)
     for said in (b"", b"GET / HT"):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
             raw.sendall(said)
             assert raw.recv(1000) == b""
 
 
 def test_a_connection_that_is_used_again_is_not_cut_off(started):
     (port,) = started({"listeners": "http://127.0.0.1:0"}, head_seconds=0.3)
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
     ended = time.monotonic() + 0.9
     while time.monotonic() < ended:
         connection.request("GET", "/")
@@ -472,7 +472,7 @@ def test_probes_are_told_that_the_worker_starts_and_other_requests_wait_for_it()
         waiting.start()
         assert not answers
         gate.open(create_app(MemoryHerder()))
-        waiting.join(10)
+        waiting.join(60)
         assert answers == [200]
         assert ask(port, path="/health")[0] == 200
     finally:

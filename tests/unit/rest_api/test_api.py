@@ -6,7 +6,6 @@ import logging
 import re
 import socket
 import threading
-import time
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from rest_api import RestConfig, Server, create_app, serve
 from rest_api.listeners import parse_listeners
 from rest_api.models import ENDING
 from rest_api.waiting import Gate
+from tests.canary import within
 from tests.waiting import let_time_pass
 
 CONFIG = {"connector.class": CLASS, "topic": "lines", "tasks.max": "2"}
@@ -48,7 +48,7 @@ class Client:
         self.port = port
 
     def __call__(self, method, path, body=None, headers=None):
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         try:
             connection.putrequest(method, path)
@@ -542,7 +542,7 @@ def test_slow_requests_do_not_keep_others_waiting(client, herder):
 
     def slow():
         waiting.release()
-        assert gate.wait(30)
+        assert gate.wait(60)
         return []
 
     herder.connectors = slow
@@ -550,11 +550,11 @@ def test_slow_requests_do_not_keep_others_waiting(client, herder):
     for thread in threads:
         thread.start()
     for _ in threads:
-        assert waiting.acquire(timeout=20)
+        assert waiting.acquire(timeout=60)
     assert client("GET", "/").status == 200
     gate.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
 
 
 def test_admin_endpoints_can_be_switched_off(herder):
@@ -588,10 +588,9 @@ def test_a_server_without_requests_wakes_up_once_a_second_and_ends_at_once(herde
     before = waits()
     let_time_pass(2, "what is measured is a rate")
     woken = waits() - before
-    began = time.monotonic()
-    server.stop(5)
+    with within(0.6, "a second between two looks is not waited for"):
+        server.stop(5)
     assert woken <= 6, "twenty of uvicorn's"
-    assert time.monotonic() - began < 0.6, "a second between two looks is not waited for"
 
 
 @pytest.mark.parametrize("listener", ["8083", "http://host", "http://h:99999", "ftp://:1", "https://:8443"])
@@ -650,7 +649,7 @@ def test_a_server_that_ends_by_itself_says_so_and_one_that_is_stopped_does_not()
         if by_itself:
             with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10) as raw:
                 raw.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert ended.wait(10)
+                assert ended.wait(60)
         server.stop()
         assert ended.is_set() is by_itself
 
@@ -678,9 +677,9 @@ def test_a_request_that_waits_while_the_worker_ends_is_503_and_leaves_no_trace_i
     client = Client(int(server.urls[0].rpartition(":")[2]))
     request = threading.Thread(target=lambda: answers.append(client("GET", "/connectors/c")))
     request.start()
-    assert waiting.wait(10)
+    assert waiting.wait(60)
     server.stop(0.5)
-    request.join(10)
+    request.join(60)
     release.set()
     (answer,) = answers
     assert answer.error == (503, ENDING)

@@ -22,6 +22,7 @@ from connect_py.herder.base import ConfigInfos
 from rest_api import RestConfig, Server, create_admin_app, create_app
 from rest_api.basic_auth import BURST, BasicAuth, Logins, hashed
 from rest_api.waiting import CHECKS
+from tests.canary import within
 
 Start = Callable[..., int]
 
@@ -48,7 +49,7 @@ def start() -> Iterator[Start]:
 def ask(
     port: int, method: str = "GET", path: str = "/", *, body: str | bytes | None = None, **headers: str
 ) -> tuple[int, Mapping[str, str], bytes]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, body, {"Content-Type": "application/json", **sent})
     try:
@@ -94,7 +95,7 @@ def test_a_request_with_two_framings_is_refused_and_the_connection_closed(start:
 def test_a_head_of_odd_lines_is_refused(start: Start, head: bytes) -> None:
     port = start()
     assert raw(port, head).startswith(b"HTTP/1.1 400 ")
-    in_pieces = socket.create_connection(("127.0.0.1", port), timeout=5)
+    in_pieces = socket.create_connection(("127.0.0.1", port), timeout=60)
     with in_pieces:
         for at in range(len(head)):
             in_pieces.sendall(head[at : at + 1])
@@ -230,10 +231,9 @@ def test_a_hashed_password_of_the_file_lets_its_user_in(start: Start, tmp_path, 
     users.write_text(f"alice={wonderland}\nbob=plain\n")
     port = start(rest_basic_auth_file=str(users))
     assert ask(port, Authorization=basic("alice", "wonder:land é"))[0] == 200
-    began = time.monotonic()
-    for _ in range(20):
-        assert ask(port, Authorization=basic("alice", "wonder:land é"))[0] == 200
-    assert time.monotonic() - began < 4
+    with within(4, "a password that was right is not hashed again"):
+        for _ in range(20):
+            assert ask(port, Authorization=basic("alice", "wonder:land é"))[0] == 200
     assert ask(port, Authorization=basic("bob", "plain"))[0] == 200
     assert ask(port, Authorization=basic("alice", wonderland))[0] == 401
     assert ask(port, Authorization=basic("alice", "x"))[0] == 401

@@ -33,7 +33,7 @@ def ask():
             herder.put_connector("c", {"name": "c", **CONFIG}, may_replace=True)
             servers[key] = Server(config.listeners)
             servers[key].start(create_app(herder, config))
-        connection = HTTPConnection("127.0.0.1", int(servers[key].urls[0].rpartition(":")[2]), timeout=10)
+        connection = HTTPConnection("127.0.0.1", int(servers[key].urls[0].rpartition(":")[2]), timeout=60)
         try:
             content = {"Content-Type": "application/json"} if body is not None else {}
             connection.request(method, path, None if body is None else json.dumps(body), {**content, **(headers or {})})

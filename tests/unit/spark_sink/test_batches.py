@@ -176,7 +176,7 @@ class Source:
         self.made: list[Held] = []
 
     def read(self, ranges: Mapping[TopicPartition, Range]) -> Held:
-        assert self.go.wait(10)
+        assert self.go.wait(60)
         if self.failure is not None:
             raise self.failure
         self.made.append(Held(self.released))
@@ -219,7 +219,7 @@ def test_closing_does_not_wait_for_a_read_and_releases_what_it_gives() -> None:
     reading.close()
     assert not source.made
     source.go.set()
-    assert source.released.wait(10)
+    assert source.released.wait(60)
 
 
 def test_a_failure_while_reading_ahead_is_left_to_the_task() -> None:

@@ -161,7 +161,7 @@ def test_a_clean_up_goes_on_next_to_batches_and_the_next_turn_waits_for_it() -> 
     goes_on = threading.Event()
 
     def wait(table: TableName) -> None:
-        assert goes_on.wait(20), "nobody lets the clean-up go on"
+        assert goes_on.wait(60), "nobody lets the clean-up go on"
 
     site.kept.before_cleaning = wait
     site.maintenance.committed(A)
@@ -181,7 +181,7 @@ def test_what_a_compaction_writes_is_written_next_to_batches_and_committed_betwe
     goes_on = threading.Event()
 
     def write(table: TableName) -> None:
-        assert goes_on.wait(20), "nobody lets the writing go on"
+        assert goes_on.wait(60), "nobody lets the writing go on"
 
     site.kept.writing = write
     site.maintenance.committed(A)

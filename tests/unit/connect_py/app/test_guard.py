@@ -15,7 +15,7 @@ def test_a_process_that_got_the_number_of_an_earlier_one_is_left_alone() -> None
         assert not guard.send(other.pid, str(int(began) - 1), signal.SIGTERM)
         assert other.poll() is None
         assert guard.send(other.pid, began, signal.SIGTERM)
-        assert other.wait(10) == -signal.SIGTERM
+        assert other.wait(60) == -signal.SIGTERM
     assert not guard.send(other.pid, began, 0)
 
 
@@ -27,6 +27,6 @@ def test_what_was_not_forgotten_ends_with_the_owner() -> None:
             assert guarding.stdin is not None
             guarding.stdin.write(lines)
             guarding.stdin.close()
-            assert kept.wait(10) == -signal.SIGTERM
+            assert kept.wait(60) == -signal.SIGTERM
         assert forgotten.poll() is None
         forgotten.terminate()

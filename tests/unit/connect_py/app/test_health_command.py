@@ -91,7 +91,7 @@ def test_a_health_listener_serves_nothing_else(start: Start) -> None:
     import urllib.request
 
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"{properties['health.listeners']}/connectors", timeout=10)
+        urllib.request.urlopen(f"{properties['health.listeners']}/connectors", timeout=60)
 
 
 def test_the_command_reads_a_file_and_ends_with_one_where_nothing_answers(

@@ -32,7 +32,7 @@ class Cluster:
 
     def _fence(self, name: str, tasks: Sequence[int]) -> None:
         self.fences.release()
-        assert self.may_fence.wait(10)
+        assert self.may_fence.wait(60)
         if self.error is not None:
             raise self.error
         self.fenced.append(list(tasks))
@@ -125,7 +125,7 @@ def test_tasks_that_ask_while_a_round_is_under_way_share_its_outcome(cluster: Cl
     cluster.error = error
     with ThreadPoolExecutor(3) as pool:
         first = pool.submit(cluster.fencing.fence, "c")
-        assert cluster.fences.acquire(timeout=10)
+        assert cluster.fences.acquire(timeout=60)
         asked = cluster.asked
         others = [pool.submit(cluster.fencing.fence, "c") for _ in range(2)]
         eventually(lambda: cluster.asked == asked + 2, "their questions")
@@ -146,7 +146,7 @@ def test_tasks_of_a_newer_set_wait_for_a_round_of_an_earlier_one_and_have_their_
     cluster.may_fence.clear()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(cluster.fencing.fence, "c")
-        assert cluster.fences.acquire(timeout=10)
+        assert cluster.fences.acquire(timeout=60)
         cluster.tasks(4)
         second = pool.submit(cluster.fencing.fence, "c")
         let_time_pass(0.1, "it has asked")

@@ -168,7 +168,7 @@ def test_a_request_that_times_out_says_what_the_worker_is_busy_with_or_did_last(
         gate.wait(30)
 
     thread.post(stuck, "restarting connector c")
-    assert busy.wait(10)
+    assert busy.wait(60)
     with pytest.raises(RestError, match=r"^Request timed out\. The worker is currently restarting connector c, which began at 20\S+Z\.$"):
         thread.call(lambda: None, 0.05)
     gate.set()

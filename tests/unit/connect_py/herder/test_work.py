@@ -146,7 +146,7 @@ class Statuses(MemoryStatusStore):
 
     def flush(self, timeout: float) -> None:
         self.is_flushing.set()
-        assert self.may_flush.wait(10)
+        assert self.may_flush.wait(60)
 
 
 class Hurried(HerderThread):
@@ -184,7 +184,7 @@ class Leader(Peers):
 
     def put_task_configs(self, leader_url: str | None, connector: str, configs: Sequence[Mapping[str, str]], sign: object) -> None:
         self.is_asked.set()
-        assert self.may_answer.wait(10)
+        assert self.may_answer.wait(60)
         if self.refusals:
             self.refusals -= 1
             raise RestError("The leader refuses them", self.status)
@@ -322,7 +322,7 @@ def test_a_round_is_asked_for_by_new_connectors_and_sets_of_tasks_and_not_by_con
     may_divide.set()
 
     def divide(connector: Scripted, count: int) -> list[dict[str, str]]:
-        assert may_divide.wait(10)
+        assert may_divide.wait(60)
         return [{"v": connector.config.get("v", "")}]
 
     work.script.divide = divide
@@ -503,13 +503,13 @@ def test_a_connectors_next_instance_starts_when_the_last_ones_stop_has_ended(wor
 
     def stop(connector: Scripted) -> None:
         stopping.set()
-        assert may_stop.wait(10)
+        assert may_stop.wait(60)
 
     work.put(v="1")
     work.await_tasks("RUNNING")
     work.script.stopping = stop
     work.put(v="2")
-    assert stopping.wait(10)
+    assert stopping.wait(60)
     work.put(v="3")
     work.thread.call(lambda: None)
     assert work.script.notes == [("start", 0), ("stop begins", 0)]
@@ -526,18 +526,18 @@ def test_a_connector_that_never_returns_holds_its_group_up_for_a_while_only(
 
     def block(connector: Scripted) -> None:
         is_stuck.set()
-        assert may_return.wait(20)
+        assert may_return.wait(60)
 
     try:
         if stuck == "start":
             work.script.starting = block
             work.put()
-            assert is_stuck.wait(10)
+            assert is_stuck.wait(60)
         else:
             work.script.stopping = block
             work.put()
             work.await_tasks("RUNNING")
-        assert work.applier.revoke(Allocation(("c",), (TaskId("c", 0),))).wait(10)
+        assert work.applier.revoke(Allocation(("c",), (TaskId("c", 0),))).wait(60)
         assert is_stuck.is_set()
         assert "Connector c has not stopped within 0.1 s" in caplog.text
     finally:
@@ -712,7 +712,7 @@ def test_a_connector_is_not_resumed_or_deleted_while_its_offsets_are_modified(wo
 
     def alter() -> None:
         altering.set()
-        assert may_alter.wait(10)
+        assert may_alter.wait(60)
 
     work.put()
     work.await_tasks("RUNNING")
@@ -722,7 +722,7 @@ def test_a_connector_is_not_resumed_or_deleted_while_its_offsets_are_modified(wo
     answers: list[str] = []
     request = threading.Thread(target=lambda: answers.append(work.herder.alter_offsets("c", [({"p": 1}, {"o": 2})])))
     request.start()
-    assert altering.wait(10)
+    assert altering.wait(60)
     for other in (
         lambda: work.herder.set_target_state("c", TargetState.STARTED),
         lambda: work.herder.set_target_state("c", TargetState.PAUSED),
@@ -733,7 +733,7 @@ def test_a_connector_is_not_resumed_or_deleted_while_its_offsets_are_modified(wo
             other()
     work.herder.set_target_state("c", TargetState.STOPPED)
     may_alter.set()
-    request.join(10)
+    request.join(60)
     assert answers == ["The offsets for this connector have been altered successfully"]
     work.herder.set_target_state("c", TargetState.STARTED)
     work.await_tasks("RUNNING")
@@ -809,7 +809,7 @@ def test_what_a_leader_that_nobody_knows_assigns_in_addition_is_not_started_nor_
     work.applier.carry_out(share, GroupAssignment(0, "me", "http://[/", share.config_offset, share.work))
     eventually(lambda: carried_out, "the end of the round", 10, 0.01)
     assert (work.state(), work.tasks(), work.statuses.connectors()) == ("RUNNING", ["RUNNING"], ["c"])
-    assert work.applier.revoke(Allocation.of(unknown)).wait(10)
+    assert work.applier.revoke(Allocation.of(unknown)).wait(60)
     assert (work.tasks(), work.statuses.connectors()) == (["RUNNING"], ["c"])
 
 
@@ -861,10 +861,10 @@ def test_a_request_waits_for_the_end_of_a_round(work: Work) -> None:
     work.rounds.is_waited_for.clear()
     asked = threading.Thread(target=lambda: work.herder.restart_task("c", 0))
     asked.start()
-    assert work.rounds.is_waited_for.wait(10)
+    assert work.rounds.is_waited_for.wait(60)
     assert asked.is_alive()
     work.rounds.settled.set()
-    asked.join(10)
+    asked.join(60)
     assert not asked.is_alive()
     work.await_tasks("RUNNING")
 
@@ -955,13 +955,13 @@ def test_statuses_of_revoked_work_are_written_before_the_worker_joins_again(work
     work.await_tasks("RUNNING")
     work.statuses.may_flush.clear()
     done = work.applier.revoke(Allocation(("c",), (TaskId("c", 0),)))
-    assert work.statuses.is_flushing.wait(10)
+    assert work.statuses.is_flushing.wait(60)
     try:
         assert work.state() == "UNASSIGNED"
         assert not done.is_set()
     finally:
         work.statuses.may_flush.set()
-    assert done.wait(10)
+    assert done.wait(60)
 
 
 def unreadable() -> None:

@@ -70,7 +70,7 @@ def test_a_forked_process_has_pipes_and_a_process_group_of_its_own(server: ForkS
     assert (first.stderr.read(100), second.stderr.read(100)) == ("! ü\n".encode(), b"! b\n")
     for process in (first, second):
         process.stdin.write(b"exit 0\n")
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     close(first, second)
 
 
@@ -80,7 +80,7 @@ def test_forked_processes_have_random_numbers_of_their_own(server: ForkServer) -
     assert len({told(process, "random") for process in processes}) == 3
     for process in processes:
         process.stdin.write(b"exit 0\n")
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     close(*processes)
 
 
@@ -91,7 +91,7 @@ def test_a_forked_process_holds_no_descriptor_of_its_siblings(server: ForkServer
     assert held == {"[0, 1, 2, 3]"}, "3 is the folder that was listed"
     for process in processes:
         process.stdin.close()
-        assert process.wait(10) == 0, "the end of its input alone ends it"
+        assert process.wait(60) == 0, "the end of its input alone ends it"
     close(*processes)
 
 
@@ -102,14 +102,14 @@ def test_the_worker_learns_how_a_process_ended(server: ForkServer, order: str, c
         process.wait(0)
     assert process.returncode is None
     process.stdin.write(order.encode() + b"\n")
-    assert (process.wait(10), process.returncode, process.wait(0)) == (code, code, code)
+    assert (process.wait(60), process.returncode, process.wait(0)) == (code, code, code)
     close(process)
 
 
 def test_a_process_id_is_not_used_again_before_it_is_released(server: ForkServer) -> None:
     process = server.fork()
     process.stdin.write(b"exit 0\n")
-    process.wait(10)
+    process.wait(60)
     assert Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     close(process)
     eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "reaping", 10, 0.01)
@@ -128,7 +128,7 @@ def test_tasks_survive_their_server_and_the_next_one_gets_another(server: ForkSe
     with pytest.raises(subprocess.TimeoutExpired):
         orphan.wait(0.05)
     orphan.stdin.write(b"exit 0\n")
-    assert orphan.wait(10) == UNKNOWN_CODE
+    assert orphan.wait(60) == UNKNOWN_CODE
     assert "how it ended is not known" in caplog.text
     close(orphan, other)
 
@@ -174,7 +174,7 @@ def test_the_server_has_imported_what_tasks_need_and_has_one_thread(launcher: La
     assert len(list(Path(f"/proc/{server}/task").iterdir())) == 1
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(20) == 1
+    assert process.wait(60) == 1
     close(process)
 
 

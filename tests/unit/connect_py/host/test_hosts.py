@@ -533,11 +533,11 @@ def test_the_task_of_a_connector_that_is_deleted_while_it_starts_is_not_started_
     def fail() -> str:
         launches.append(time.monotonic())
         launching.set()
-        assert deleted.wait(10)
+        assert deleted.wait(60)
         raise RetriableError("the offsets cannot be read just now")
 
     hosted.want(0, fail=fail)
-    assert launching.wait(10)
+    assert launching.wait(60)
     hosted.want()
     deleted.set()
     eventually(lambda: not hosted.thread.call(lambda: hosted.host.is_hosting("c")))
@@ -551,11 +551,11 @@ def test_a_task_that_is_changed_while_it_starts_is_started_as_it_now_is(hosted: 
 
     def fail() -> str:
         launching.set()
-        assert changed.wait(10)
+        assert changed.wait(60)
         raise RetriableError("the offsets cannot be read just now")
 
     hosted.want(0, fail=fail)
-    assert launching.wait(10)
+    assert launching.wait(60)
     hosted.want(0, incarnation=2)
     changed.set()
     hosted.await_state("RUNNING")
@@ -614,14 +614,14 @@ def test_a_task_ends_when_it_cannot_read_its_worker_any_longer(commanded: subpro
     assert commanded.stdin is not None
     commanded.stdin.write(line)
     commanded.stdin.flush()
-    assert commanded.wait(10) == -signal.SIGKILL
+    assert commanded.wait(60) == -signal.SIGKILL
 
 
 def test_a_task_ends_when_its_worker_dies_within_a_command(commanded: subprocess.Popen[bytes]) -> None:
     assert commanded.stdin is not None
     commanded.stdin.write(b'{"type":"pau')
     commanded.stdin.close()
-    assert commanded.wait(10) == -signal.SIGKILL
+    assert commanded.wait(60) == -signal.SIGKILL
 
 
 def test_a_stop_that_fails_neither_hides_the_others_nor_ends_the_reading(commanded: subprocess.Popen[bytes]) -> None:
@@ -631,7 +631,7 @@ def test_a_stop_that_fails_neither_hides_the_others_nor_ends_the_reading(command
     assert [commanded.stdout.readline(), commanded.stdout.readline()] == [b"stop\n", b"second\n"]
     assert commanded.poll() is None
     commanded.stdin.close()
-    assert commanded.wait(10) == -signal.SIGKILL
+    assert commanded.wait(60) == -signal.SIGKILL
 
 
 def test_a_callback_that_comes_after_the_stop_is_called_at_once() -> None:

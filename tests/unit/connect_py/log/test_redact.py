@@ -8,6 +8,7 @@ import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
 from connect_py.log.redact import Redactor, is_secret_name, readable, redactor, scrub, secret_values
+from tests.canary import within
 
 DEFINITION = ConfigDef([ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("auth", ConfigType.PASSWORD)])
 
@@ -126,20 +127,20 @@ def test_sentences_that_only_speak_of_secrets_stay_as_they_are(text: str) -> Non
 
 def test_a_long_text_of_many_dots_is_looked_through_at_once() -> None:
     text = "a." * 10_000 + "http://svc:hunter2xyz@host"
-    began = time.monotonic()
+    began = time.process_time()
     assert scrub(text) == "a." * 10_000 + "http://svc:[hidden]@host"
     assert secret_values({"x": text}, DEFINITION) == {"hunter2xyz"}
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
     "text", ['"' * 20_000, '"a' * 20_000, "'" + "a" * 100_000, '"password":"' * 5_000, "\\" * 50_000 + '"', "password='" * 5_000]
 )
 def test_hostile_texts_are_looked_through_at_once(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     scrub(text)
     secret_values({"x": text})
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_password_of_a_jaas_line_is_known_to_its_end() -> None:
@@ -176,9 +177,8 @@ def test_a_slow_regex_for_names_of_secrets_does_not_hold_up_the_process() -> Non
         assert secret_values(config) == set()
         assert time.monotonic() - began < 30
         assert ticks > 10
-        began = time.monotonic()
-        assert secret_values(config) == set()
-        assert time.monotonic() - began < 0.1
+        with within(0.1, "what it matched is known"):
+            assert secret_values(config) == set()
     finally:
         ended.set()
         ticker.join()

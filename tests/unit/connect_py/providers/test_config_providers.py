@@ -299,9 +299,9 @@ def test_a_start_warns_of_variables_without_a_value(caplog: pytest.LogCaptureFix
 
 
 def test_a_value_of_many_colons_is_looked_through_at_once() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert variables_in("${" + ":" * 1000) == []
-    assert time.monotonic() - began < 1, "Java's pattern takes ten seconds, and the whole worker waits"
+    assert time.process_time() - began < 1, "Java's pattern takes ten seconds, and the whole worker waits"
 
 
 @pytest.mark.parametrize("name", ["transforms", "predicates", "topic.creation.groups"])

@@ -374,7 +374,7 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
     eventually(lambda: rig.states(), "reported state", 5, pause=0.005)
     assert rig.states() == ["PAUSED"] and rig.task.calls == []
     rig.control.pause(False)
-    thread.join(5)
+    thread.join(60)
     assert rig.task.puts() == [["v"]] and rig.states() == ["PAUSED", "RUNNING"]
 
 

@@ -601,7 +601,7 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
     assert run.states == ["PAUSED"]
     assert not hasattr(run.task, "context")
     run.control.pause(False)
-    thread.join(5)
+    thread.join(60)
     assert run.states == ["PAUSED", "RUNNING"]
     assert run.writer.stored == [(PARTITION, {"pos": 1})]
 

@@ -37,7 +37,7 @@ def _exit_code(program: str, sent: bytes) -> int:
     try:
         process.stdin.write(sent)
         process.stdin.close()
-        return process.wait(15)
+        return process.wait(60)
     finally:
         process.kill()
         process.wait()

@@ -80,7 +80,7 @@ def while_polling(task: FileStreamSourceTask, action: Callable[[], object]) -> f
     let_time_pass(0.1, "the poll waits")
     began = time.monotonic()
     action()
-    polling.join(30)
+    polling.join(60)
     return ended[0] - began
 
 
