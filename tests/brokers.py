@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from connect_py.app.services.kafka import LOGGING, archive_options, broker_java, format_storage, kafka_jars, new_id
-from connect_py.app.services.process import Service, free_port, is_listening, wait_until
+from connect_py.app.services.process import Service, free_port, is_listening
+from tests.waiting import wait_until
 
 _PROPERTIES = """process.roles={roles}
 node.id={node}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from connect_py.app.services.process import child_pids, is_running, wait_until
+from connect_py.app.services.process import child_pids, is_running
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import JOURNAL
 from connect_py.app.verify.history.records import History, Op, Promise
@@ -22,6 +22,7 @@ from connect_py.app.verify.history.run import Plan, as_text, verify_history
 from tests.fault_counts import Fault, note, note_changes, system_of
 from tests.fix_kafka import Kafka
 from tests.seeds import size
+from tests.waiting import wait_until
 
 #: In each test; more by hand.
 KILLS = size("FAULTS_KILLS", 2, 6)

@@ -1,7 +1,7 @@
 """The ways in which a test waits; the linter refuses `time.sleep` everywhere else.
 
-A test that waits for a state polls it with a deadline (`eventually` here, or `wait_until` of the test services). A test that needs time
-to pass, since the passing of time is its subject, says so with `let_time_pass`.
+A test that waits for a state polls it with a deadline (`eventually`, or `wait_until`). A test that needs time to pass, since the passing of
+time is its subject, says so with `let_time_pass`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ def eventually(probe: Callable[[], T], what: str | Callable[[], str], seconds: f
             pytest.fail(f"after {waited:.0f} s still no {what}" if isinstance(what, str) else f"after {waited:.0f} s {what()}")
         time.sleep(pause)  # noqa: TID251
     return found
+
+
+def wait_until(probe: Callable[[], object], seconds: float, what: str, alive: Callable[[], bool] = lambda: True) -> None:
+    """As that of the services, with as much patience as `eventually` has."""
+    from connect_py.app.services.process import wait_until
+
+    wait_until(probe, _PATIENCE * seconds, what, alive)
 
 
 def let_time_pass(seconds: float, why: str) -> None:

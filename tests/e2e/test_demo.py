@@ -16,9 +16,10 @@ from connect_py.app.cli import main
 from connect_py.app.demo.screen import Screen
 from connect_py.app.demo.stage import Stage
 from connect_py.app.demo.story import SINK, SOURCE, Story
-from connect_py.app.services.process import is_listening, wait_until
+from connect_py.app.services.process import is_listening
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 COMMAND = [sys.executable, "-m", "connect_py.app.cli", "demo"]
 
@@ -99,7 +100,6 @@ def test_the_demo_of_each_database_shows_the_same_customers_and_counts_the_rows_
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_the_doctor_finds_nothing_wrong_with_the_demo_and_its_sink(capsys: pytest.CaptureFixture[str]) -> None:
     stage = Stage()
     try:

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

@@ -15,13 +15,13 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import fold, payload
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 #: Held by the test: a row of the type snapshot-window-close waits for it.
 GATE = 4711

@@ -19,11 +19,11 @@ from confluent_kafka import Producer
 from pyiceberg.table import StaticTable
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from spark_sink.spark.jars import SINK_JARS, cached, resolve
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(900)]
 

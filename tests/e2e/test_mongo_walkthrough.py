@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Producer
 
 from connect_py.app.services.mongo import MongoAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.mongo_task import config, database, signal
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 
 def test_six_documents_become_seven_and_thirteen_records_and_stay_six_documents(

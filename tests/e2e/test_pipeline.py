@@ -16,15 +16,15 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import command_of, wait_until
+from connect_py.app.services.process import command_of
 from connect_py.app.services.worker import RefusedError, Worker
 from spark_sink.spark.jars import SINK_JARS, cached, resolve
 from tests.fix_browser import MISSING, Page
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
-from tests.waiting import eventually, let_time_pass
+from tests.waiting import eventually, let_time_pass, wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 COLUMNS = ("id", "name", "price", "since")
 

@@ -22,7 +22,6 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import TOPICS, Worker
 from tests.fault_counts import Fault, note
 from tests.faults.test_kill import DIGEST, TABLE, PostgresChanges, keep_journal
@@ -31,7 +30,7 @@ from tests.fix_postgres import postgres_source
 from tests.folding import payload
 from tests.kills import await_history, changing, has_records, new_dice
 from tests.seeds import size
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 LEAPS = size("FAULTS_LEAPS", 2, 6)
 LEAP_SECONDS = 3500

@@ -22,7 +22,7 @@ import pytest
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import ServiceError, wait_until
+from connect_py.app.services.process import ServiceError
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import (
     Journalled,
@@ -43,6 +43,7 @@ from tests.fix_postgres import postgres_source
 from tests.kills import Changes, await_history, changing, new_dice
 from tests.mysql_task import mysql_source
 from tests.seeds import size
+from tests.waiting import wait_until
 
 #: How often each point is passed at last; 0 in the short form, which takes some points alone.
 ROUNDS = size("FAULTS_POINTS", 0, 1)

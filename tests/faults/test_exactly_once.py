@@ -22,7 +22,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests import mongo_task
 from tests.cluster import plugin_folder
@@ -33,7 +32,7 @@ from tests.fix_postgres import postgres_source
 from tests.folding import payload
 from tests.kills import KILLS, is_streaming, new_dice
 from tests.mysql_task import mysql_source
-from tests.waiting import eventually, let_time_pass
+from tests.waiting import eventually, let_time_pass, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300 + 60 * KILLS)]
 

@@ -30,7 +30,7 @@ from tests.folding import payload
 from tests.mysql_task import mysql_source
 from tests.waiting import eventually, let_time_pass
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 ROWS = 20
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.errors import ConnectError
 from offsets.local_stores import FILENAME, FileOffsetStore
 from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 KIB = 1024
 PLAIN = "org.apache.kafka.connect.storage.StringConverter"

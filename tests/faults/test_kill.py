@@ -20,7 +20,6 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import Journalled, postgres_statements
 from connect_py.app.verify.history.records import Op
@@ -41,7 +40,7 @@ from tests.kills import (
     new_dice,
     reads,
 )
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 TABLE = "CREATE TABLE item (id integer PRIMARY KEY, version integer NOT NULL DEFAULT 1, note text); ALTER TABLE item REPLICA IDENTITY FULL"
 TABLES = "public.item"

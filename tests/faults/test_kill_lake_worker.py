@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from connect_py.app.demo.kills import spark_processes
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fault_counts import Fault, note, note_changes
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 

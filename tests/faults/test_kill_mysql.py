@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.mysql import MariaDbServer, MySqlAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import Journalled, mysql_statements
 from connect_py.app.verify.history.records import History, Op
@@ -40,7 +39,7 @@ from tests.kills import (
     reads,
 )
 from tests.mysql_task import mysql_source
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(600 + 60 * KILLS)]
 

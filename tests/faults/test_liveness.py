@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress, PostgresServer
-from connect_py.app.services.process import child_pids, command_of, cpu_seconds, process_tree, wait_until
+from connect_py.app.services.process import child_pids, command_of, cpu_seconds, process_tree
 from connect_py.app.services.worker import Worker
 from connect_py.task.fork_server import FORK_SERVER
 from tests.fault_counts import Fault, note, note_changes
@@ -33,12 +33,12 @@ from tests.killable_broker import KillableBroker
 from tests.mysql_task import mysql_source
 from tests.seeds import size
 from tests.steady_load import MySql, Postgres, SteadyLoad
-from tests.waiting import eventually, let_time_pass
+from tests.waiting import eventually, let_time_pass, wait_until
 
 RESTARTS = size("FAULTS_RESTARTS", 10, 100)
 SOAK_MINUTES = size("FAULTS_SOAK_MINUTES", 1, 2)
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 
 # -- what restarts leave -----------------------------------------------------------------------------------------------------------------

@@ -24,14 +24,13 @@ import pytest
 from pymongo.database import Database
 
 from connect_py.app.services.mongo import MongoAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fault_counts import Fault, note, note_changes
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.mongo_task import config, database, signal
 from tests.seeds import size
-from tests.waiting import eventually
+from tests.waiting import eventually, wait_until
 
 #: In each test; more by hand.
 KILLS = size("FAULTS_KILLS", 2, 6)

@@ -12,7 +12,7 @@ from connect_py.app.services.mongo import MongoServer
 from tests.fault_counts import Fault, note
 from tests.mongo_task import MongoTask, config, database
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.services
 
 
 def test_an_outage_does_not_fail_the_task_and_what_was_lost_by_the_server_is_read_anew_when_needed(

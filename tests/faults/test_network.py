@@ -21,7 +21,7 @@ import pytest
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.mysql import MySqlServer, mysqld
 from connect_py.app.services.postgres import PostgresServer
-from connect_py.app.services.process import ServiceError, free_port, wait_until
+from connect_py.app.services.process import ServiceError, free_port
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import Journalled, mysql_statements, postgres_statements
 from tests.certificates import Identity
@@ -34,7 +34,7 @@ from tests.kills import Changes, await_history, changing, has_records, new_dice
 from tests.mysql_task import mysql_source
 from tests.seeds import size
 from tests.silent_peers import EatingProxy, KafkaProxy, Proxy, postgres_tls
-from tests.waiting import eventually, let_time_pass
+from tests.waiting import eventually, let_time_pass, wait_until
 
 FAULTS = size("FAULTS_NETWORK", 4, 8)
 

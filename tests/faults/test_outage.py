@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
 from tests.killable_broker import KillableBroker
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.services
 
 
 @pytest.fixture

@@ -13,14 +13,13 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresServer
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fault_counts import Fault, note
 from tests.faults.test_kill import DIGEST, TABLE, TABLES, PostgresChanges, keep_journal
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.kills import KILLS, Changes, await_history, changing, has_ended_snapshot, has_records, new_dice
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300 + 40 * KILLS)]
 

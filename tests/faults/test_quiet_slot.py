@@ -10,7 +10,7 @@ import pytest
 from connect_py.app.services.postgres import PostgresAddress
 from tests.integration.test_postgres_source import Runner
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 WRITTEN = 200_000_000
 RETAINED = 20_000_000

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
 from tests.integration.test_file_sink import SHORT_SESSION, await_lines, await_offsets, contents, create_topic, file_sink, produce
 from tests.killable_broker import KillableBroker
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.storage import Status
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
@@ -21,8 +20,12 @@ from offsets.status_store import KafkaStatusStore
 from tests.contract.test_config_store import Listener
 from tests.fault_counts import Fault, note
 from tests.killable_broker import KillableBroker
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
+
+#: How long stores try to write: some of it is before the broker is killed, on a busy machine.
+SECONDS = 8.0
 
 
 @pytest.fixture
@@ -41,8 +44,11 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
     }
     admin = KafkaAdmin(internal_properties(worker, "shared-admin"))
     listener = Listener()
-    config = KafkaConfigStore(worker, admin, write_seconds=3.0)
-    offsets, status = KafkaOffsetStore(worker, admin, write_seconds=3.0), KafkaStatusStore(worker, admin, write_seconds=3.0)
+    config = KafkaConfigStore(worker, admin, write_seconds=SECONDS)
+    offsets, status = (
+        KafkaOffsetStore(worker, admin, write_seconds=SECONDS),
+        KafkaStatusStore(worker, admin, write_seconds=SECONDS),
+    )
     config.start(listener)
     offsets.start()
     status.start()
@@ -58,7 +64,7 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
         config.put_task_configs("c", [{}])
     with pytest.raises(ConnectError):
         offsets.read("c", {}, 3)
-    assert time.monotonic() - before < 20, "a client of the REST API gets its answer in time"
+    assert time.monotonic() - before < 60, "a client of the REST API gets its answer in time"
     assert list(config.snapshot().connectors) == ["c"], "what was read stays readable"
     finished: list[Exception | None] = []
     status.put_connector("c", Status("RUNNING", "w:1", 1))
@@ -69,9 +75,9 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
     assert finished == []
 
     broker.bring_back()
-    wait_until(lambda: writer.serve(0.1) or len(finished) == 2, 60, "the acknowledgements")
-    wait_until(lambda: status.connector("c") == Status("FAILED", "w:1", 1), 60, "the last report")
-    assert (finished, offsets.read("c", {}, 20)) == ([None, None], [({"server": "s"}, {"lsn": 2})])
+    wait_until(lambda: writer.serve(0.1) or len(finished) == 2, 180, "the acknowledgements")
+    wait_until(lambda: status.connector("c") == Status("FAILED", "w:1", 1), 180, "the last report")
+    assert (finished, offsets.read("c", {}, 60)) == ([None, None], [({"server": "s"}, {"lsn": 2})])
     config.put_connector("e", {"name": "e"})
     listener.wait("config", "e")
     writer.close(5)

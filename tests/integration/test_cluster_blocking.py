@@ -13,7 +13,7 @@ from tests.cluster import Cluster
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually, let_time_pass
 
-pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.services, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from tests.fix_kafka import GuardedKafka, Kafka
 from tests.killable_broker import KillableBroker
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.services, pytest.mark.long]
 
 #: As Kafka's tests set them, so that connectors may name other brokers.
 ALL_OVERRIDES = {"connector.client.config.override.policy": "All"}

@@ -20,7 +20,7 @@ from tests.cluster import Cluster, address, now_ms, places
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 #: None of these tests is about the end of a session: a slow machine, or a worker that stands still for some seconds, must not bring it.
 _SESSION_MS = "60000"

@@ -24,7 +24,7 @@ from tests.fix_postgres import postgres_source
 from tests.reference import REFERENCE, JavaWorker
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.services
 
 
 @dataclass

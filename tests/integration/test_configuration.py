@@ -11,9 +11,9 @@ from textwrap import dedent
 import pytest
 from confluent_kafka import Producer
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.metrics.exposition import Names
 from tests.dashboards import PUBLIC, count, series_of, table
@@ -19,6 +18,7 @@ from tests.fix_kafka import Kafka
 from tests.fix_mysql import MySqlAddress
 from tests.fix_postgres import postgres_source
 from tests.integration.test_metrics import Scrape
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.long]
 

@@ -15,11 +15,10 @@ import pytest
 
 from connect_py.app.demo.stage import group_names
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import fold
-from tests.waiting import eventually
+from tests.waiting import eventually, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.integration.test_file_sink import await_lines, create_topic, file_sink, produce
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

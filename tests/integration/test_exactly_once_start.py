@@ -26,7 +26,7 @@ from connect_py.plugins.registry import Plugins
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually, let_time_pass
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 
 class Starting:

@@ -13,10 +13,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 pytestmark = pytest.mark.services
 

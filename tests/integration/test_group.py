@@ -14,7 +14,7 @@ from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 #: A session as short as tests can bear on a busy machine, and a delay by which a lost worker's work moves soon.
 SETTINGS = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000", "scheduled.rebalance.max.delay.ms": "2000"}

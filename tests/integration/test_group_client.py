@@ -22,7 +22,7 @@ from tests.fix_kafka import Kafka, set_topic
 from tests.https_servers import token_server
 from tests.waiting import eventually, let_time_pass
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.services
 
 
 class Handler:

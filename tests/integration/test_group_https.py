@@ -13,7 +13,7 @@ from tests.certificates import Identity
 from tests.cluster import SETTINGS, last_leader_url
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 PASSWORD = "store-pass"
 

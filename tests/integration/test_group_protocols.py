@@ -9,7 +9,7 @@ from tests.cluster import Cluster
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 
 PROTOCOLS = ["eager", pytest.param("compatible", marks=pytest.mark.long)]
 

@@ -23,7 +23,7 @@ from connect_py.app.verify.history.journal import (
 )
 from connect_py.app.verify.history.records import Change
 
-pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.services, pytest.mark.long]
 
 #: Statements that both servers know; {upsert} is theirs.
 WORK = (

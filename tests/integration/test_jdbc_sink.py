@@ -17,11 +17,10 @@ from confluent_kafka import Producer
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.kills import KILLS, bring_back, kill, new_dice
-from tests.waiting import eventually
+from tests.waiting import eventually, wait_until
 
 pytestmark = pytest.mark.services
 

@@ -10,7 +10,7 @@ from connect_py.errors import ConnectError
 from offsets.config_store import KafkaConfigStore
 from tests.fix_kafka import Kafka
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.services
 
 Make = Callable[..., KafkaConfigStore]
 

@@ -17,11 +17,11 @@ from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import command_of, free_port, wait_until
+from connect_py.app.services.process import command_of, free_port
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
-from tests.waiting import eventually
+from tests.waiting import eventually, wait_until
 
 pytestmark = pytest.mark.services
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
-from connect_py.app.services.process import wait_until
 from connect_py.errors import FatalTaskError
 from connectors.mysql.doctor import diagnose
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.errors import FatalTaskError
 from connect_py.kafka.client import transactional_producer_properties
 from connect_py.kafka.transactions import TransactionalProducer
 from offsets.cache import offset_records
 from tests.fix_kafka import Kafka
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.services
 
 ENABLED = {"exactly.once.source.support": "enabled", "offset.storage.partitions": "1"}
 

@@ -14,7 +14,7 @@ from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import pytest
 
 from connect_py.api import JsonEncoding
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import ServiceError, wait_until
+from connect_py.app.services.process import ServiceError
 from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.postgres.task import PostgresConnectorTask
 from tests.fix_postgres import postgres_source
-from tests.waiting import eventually
+from tests.waiting import eventually, wait_until
 
 pytestmark = pytest.mark.services
 

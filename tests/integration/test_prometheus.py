@@ -17,11 +17,12 @@ import pytest
 import yaml
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import free_port, wait_until
+from connect_py.app.services.process import free_port
 from connect_py.app.services.worker import Worker
 from tests.fix_postgres import postgres_source
 from tests.integration.test_metrics import Scrape
 from tests.paths import ROOT
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.long]
 

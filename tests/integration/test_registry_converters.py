@@ -15,10 +15,10 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_registry import SchemaRegistry
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.process import free_port, is_running, wait_until
+from connect_py.app.services.process import free_port, is_running
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.cluster import plugin_folder
 from tests.fix_kafka import Kafka
-from tests.waiting import let_time_pass
+from tests.waiting import let_time_pass, wait_until
 
 pytestmark = pytest.mark.services
 

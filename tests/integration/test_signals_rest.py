@@ -13,13 +13,13 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import fold, payload
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 ROWS = 4000
 

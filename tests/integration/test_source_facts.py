@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_postgres import postgres_source
 from tests.integration.test_metrics import Scrape
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

@@ -266,7 +266,6 @@ def alter(lake: Lake, task: SparkLakehouseSinkTask, config: dict[str, str], want
 
 @pytest.mark.long
 @iceberg_and_long_delta
-@pytest.mark.timeout(300)
 def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic) | {"name": "lake"}

@@ -11,7 +11,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api.storage import RestartRequest, Status, TargetState
-from connect_py.app.services.process import wait_until
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
@@ -22,6 +21,7 @@ from offsets.schema_history import KafkaSchemaHistory
 from offsets.status_store import KafkaStatusStore
 from tests.contract.test_config_store import Listener
 from tests.fix_kafka import Kafka
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

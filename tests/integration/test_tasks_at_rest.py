@@ -10,14 +10,15 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import command_of, wait_until
+from connect_py.app.services.process import command_of
 from connect_py.app.services.worker import Worker
 from connect_py.task.producing import RELEASE_AFTER_SECONDS, REST_AFTER_SECONDS
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.services
 
 #: Turns of a task's main thread in a second, at most, once it rests; 3.3 or 5 before.
 _TURNS = 2.0
@@ -96,7 +97,6 @@ _THREADS = {"file": 2, "mysql": 2, "postgres": 5}
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
 def test_sources_at_rest_have_no_kafka_client_until_there_is_a_record(
     kafka: Kafka,
     make_worker: Callable[..., Worker],

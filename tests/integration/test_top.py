@@ -23,7 +23,7 @@ from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.long, pytest.mark.services, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.services]
 
 #: A machine whose cores are busy is slow.
 SECONDS = 60

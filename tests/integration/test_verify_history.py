@@ -19,7 +19,6 @@ from connect_py.app.cli import main
 from connect_py.app.services.mongo import MongoAddress
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from connect_py.app.verify.history.journal import digest_of, line_of_document
 from connect_py.app.verify.history.records import Change, Op
@@ -27,8 +26,9 @@ from tests import mongo_task
 from tests.fix_kafka import Kafka, set_topic
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import mysql_source
+from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.services, pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.services, pytest.mark.long]
 
 WORK = (
     "INSERT INTO {table} (id, note) VALUES (4, 'é'), (5, NULL)",

@@ -23,10 +23,10 @@ import pytest
 from confluent_kafka import Producer
 
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.services
 

@@ -71,7 +71,7 @@ class Worker:
         python: str = sys.executable,
         command: Sequence[str] | None = None,
         headers: Mapping[str, str] | None = None,
-        seconds: float = 60,
+        seconds: float = 180,
     ) -> None:
         """Write the properties file and start the worker; returns when it answers `GET /connectors`.
 
@@ -166,7 +166,7 @@ class Worker:
         found: dict[str, Any] = self.request("GET", f"/connectors/{name}/status")
         return found
 
-    def wait_for(self, name: str, state: str, tasks: int = 1, seconds: float = 60) -> dict[str, Any]:
+    def wait_for(self, name: str, state: str, tasks: int = 1, seconds: float = 180) -> dict[str, Any]:
         """Wait until this many tasks are in a state (UNASSIGNED, RUNNING, FAILED …); returns the status.
 
         Raises:
