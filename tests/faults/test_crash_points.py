@@ -270,7 +270,7 @@ class Crashes:
         for _ in range(6):
             again()
             with suppress(ServiceError):
-                wait_until(self._sprung.exists, 15, "the crash", self._worker.service.is_alive)
+                wait_until(self._sprung.exists, 5, "the crash", self._worker.service.is_alive)
                 break
         assert self._sprung.exists(), f"{self._file.read_text()} was not passed: {json.dumps(self._worker.status(self._connector))}"
         self._sprung.unlink()
