@@ -105,6 +105,7 @@ _HADOOP_CLASSES = {
 #: Options of a JVM that neither name a file, a command or an agent nor set what code reads.
 _JVM_OPTION = re.compile(
     r"-Xm[sx]\d+[kmgKMG]?|-Xss\d+[kmgKMG]?|-XX:TieredStopAtLevel=[0-4]|-XX:[+-]Use(Parallel|Serial|G1|Z|Shenandoah)GC"
+    r"|-XX:[+-]Use(LargePages|TransparentHugePages)"
     r"|-XX:(ReservedCodeCacheSize|MaxDirectMemorySize|MaxMetaspaceSize|MetaspaceSize)=\d+[kmgKMG]?"
     r"|-XX:(ActiveProcessorCount|ParallelGCThreads|ConcGCThreads|MaxGCPauseMillis|MaxRAMPercentage|InitialRAMPercentage)=[\d.]+"
 )

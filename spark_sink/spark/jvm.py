@@ -38,6 +38,10 @@ _JVM_END_SECONDS = 15.0
 #: 34 µs of CPU instead of 57; for short lives `-XX:TieredStopAtLevel=1` in the user's own options takes the second away, which costs 30 s
 #: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: a pause of 100 ms does no harm.
 _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
+#: A heap in pages of 2 MB, where Linux has them to give: to look up one of 4 kB costs a virtual machine several times as much, and so does
+#: each that is touched for the first time.
+_LARGE_PAGES = "-XX:+UseTransparentHugePages"
+_LARGE_PAGES_OF_LINUX = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 #: What a driver that does the work itself gets unless it is chosen elsewhere, in Spark's settings or in the environment. With a
 #: smaller heap than Spark's default of 1 GB the task takes 1.5 GB at most. By default glibc keeps what the compilers have freed in
 #: up to eight arenas a core.
@@ -45,6 +49,8 @@ _LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "640m", "MALLOC_ARENA_MAX": "2"}
 
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+#: Whoever chose pages, of whatever kind, knows the machine.
+_PAGES = re.compile(r"-XX:[+-]Use(LargePages|TransparentHugePages)\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 
 #: Names that pyspark looks up for every statement.
@@ -162,7 +168,7 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     options = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch.path}"]
     more = settings.get("spark.driver.extraJavaOptions", "")
     is_local = settings["spark.master"].startswith("local")
-    options += local_options(more, os.environ) if is_local else []
+    options += local_options(more, os.environ, _LARGE_PAGES_OF_LINUX) if is_local else []
     options += [more]
     # The catalog that no table is in would put a directory into whatever the process's working directory is.
     all_settings = {"spark.sql.warehouse.dir": str(scratch.path / "warehouse")} | dict(settings)
@@ -269,10 +275,19 @@ def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
         process.wait()
 
 
-def local_options(more: str, environment: Mapping[str, str]) -> list[str]:
-    """Return options for a driver that does the work itself, in addition to the user's own and those of the environment."""
+def local_options(more: str, environment: Mapping[str, str], pages: Path) -> list[str]:
+    """Return options for a driver that does the work itself, in addition to the user's own and those of the environment.
+
+    Args:
+        pages: where Linux says whether a process may ask for large pages: ``always [madvise] never``. A JVM warns where it may not.
+    """
     chosen = " ".join([more, *(environment.get(name, "") for name in _ELSEWHERE)])
-    return [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]
+    options = [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]
+    try:
+        are_given = "[never]" not in pages.read_text()
+    except OSError:
+        are_given = False
+    return [*options, _LARGE_PAGES] if are_given and not _PAGES.search(chosen) else options
 
 
 def local_variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -253,7 +253,7 @@ def test_a_columns_type_is_a_type_and_no_other_sql(type_: str) -> None:
 
 def test_what_only_tunes_and_names_of_file_systems_need_no_operator() -> None:
     harmless = {
-        "spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseG1GC",
+        "spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseG1GC -XX:-UseTransparentHugePages",
         "spark.conf.spark.driver.memory": "2g",
         "spark.conf.spark.executor.cores": "1",
         "spark.conf.spark.sql.shuffle.partitions": "7",

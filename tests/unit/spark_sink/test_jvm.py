@@ -27,8 +27,27 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
         ("", {"JAVA_TOOL_OPTIONS": "-XX:+UseZGC"}, [CODE_CACHE]),
     ],
 )
-def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, environment: dict[str, str], options: list[str]) -> None:
-    assert local_options(more, environment) == options
+def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(
+    tmp_path: Path, more: str, environment: dict[str, str], options: list[str]
+) -> None:
+    assert local_options(more, environment, tmp_path / "none") == options
+
+
+@pytest.mark.parametrize(
+    ("linux", "more", "environment", "wanted"),
+    [
+        ("always [madvise] never\n", "", {}, True),
+        ("[always] madvise never\n", "-XX:+UseG1GC", {}, True),
+        ("always madvise [never]\n", "", {}, False),
+        ("always [madvise] never\n", "-XX:-UseTransparentHugePages", {}, False),
+        ("always [madvise] never\n", "", {"JAVA_TOOL_OPTIONS": "-Xmx1g -XX:+UseLargePages"}, False),
+    ],
+)
+def test_large_pages_are_asked_for_where_linux_gives_them_and_nobody_has_chosen(
+    tmp_path: Path, linux: str, more: str, environment: dict[str, str], wanted: bool
+) -> None:
+    (tmp_path / "enabled").write_text(linux)
+    assert ("-XX:+UseTransparentHugePages" in local_options(more, environment, tmp_path / "enabled")) == wanted
 
 
 def test_what_the_environment_says_of_memory_wins() -> None:
