@@ -91,7 +91,7 @@ class Brokers:
             self._await(node)
 
     def _await(self, node: int) -> None:
-        self._services[node].wait_ready(lambda: is_listening(self._ports[node]), 120)
+        self._services[node].wait_ready(lambda: is_listening(self._ports[node]))
 
     def kill(self, node: int) -> None:
         """SIGKILL."""

@@ -11,9 +11,8 @@ import os
 import shutil
 import signal
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,7 @@ from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port, process_tree
 from connect_py.app.services.worker import RefusedError, Worker
 from tests import blocking_plugin, counting_plugin
-from tests.canary import Canary
+from tests.canary import WAITS_OF_A_TASK, Canary
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.waiting import eventually
@@ -69,11 +68,6 @@ def _short(plugin: ModuleType) -> str:
 def address(worker: Worker) -> str:
     """As statuses name the worker."""
     return worker.url.removeprefix("http://")
-
-
-def now_ms() -> int:
-    """The clock of the counting source's records."""
-    return time.time_ns() // 1_000_000
 
 
 class Cluster:
@@ -389,10 +383,6 @@ class Fault:
 #: A task that a rebalance does not concern writes again within this time.
 PAUSE_MS = 200
 
-#: It works for longer in that time than a canary does, on several threads, and waits for the broker's and the worker's processes. So does
-#: whoever takes a task over.
-WAITS_OF_A_TASK = 2
-
 #: A pause that such a task has by a fault is longer than this multiple of what tasks of another group have on the same machine.
 USUAL_PAUSES = 2
 
@@ -406,7 +396,6 @@ class Figures:
         late: what took longer than is allowed and than the machine withheld.
         pauses: the longest of each task that a fault did not concern.
         usual: the longest of tasks of another group, in all that time.
-        apart: of the tasks of that group, with which nothing is done, so that what stops them is the machine, or the broker on it.
         stopped: pauses that neither `PAUSE_MS`, nor what the machine withheld, nor the usual ones explain.
     """
 
@@ -414,35 +403,33 @@ class Figures:
     late: list[str] = field(default_factory=list)
     pauses: list[int] = field(default_factory=list)
     usual: int = 0
-    apart: Sequence[History] = ()
     stopped: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, faults: Sequence[Fault], histories: Mapping[tuple[str, int], History], canary: Canary, apart: Iterable[History] = ()
+        cls, faults: Sequence[Fault], histories: Mapping[tuple[str, int], History], canary: Canary, apart: Collection[History] = ()
     ) -> Figures:
         """Read what the topics say.
 
         Args:
-            apart: of tasks of another group, with which nothing was done.
+            apart: of tasks of another group, with which nothing was done: what stops them is the machine, or the broker on it.
         """
         began, ended = min(fault.began for fault in faults), max(fault.until for fault in faults)
-        apart = list(apart)
-        found = cls(usual=max((history.longest_pause(began, ended) for history in apart), default=0), apart=apart)
+        found = cls(usual=max((history.longest_pause(began, ended) for history in apart), default=0))
         for fault in faults:
             for task, history in histories.items():
                 if task in fault.tasks:
-                    found._note_hand_over(fault, task, history.handed_over(fault.began), canary)
+                    found._note_hand_over(fault, task, history.handed_over(fault.began), canary, apart)
                 elif len(history.incarnations(fault.began, fault.until)) == 1:
                     found._note_pauses(fault, task, history.pauses(fault.began, fault.until), canary)
         return found
 
-    def _note_hand_over(self, fault: Fault, task: tuple[str, int], took: int | None, canary: Canary) -> None:
+    def _note_hand_over(self, fault: Fault, task: tuple[str, int], took: int | None, canary: Canary, apart: Collection[History]) -> None:
         withheld = stood = 0
         if took is not None:
             self.handed_over[fault.what].append(took)
             withheld = canary.withheld(fault.began, fault.began + took)
-            stood = max((history.stood_still(fault.began, fault.began + took) for history in self.apart), default=0)
+            stood = max((history.stood_still(fault.began, fault.began + took) for history in apart), default=0)
         if took is None or took > fault.limit_ms + WAITS_OF_A_TASK * withheld + stood:
             self.late.append(
                 f"{fault.what} of {fault.worker}: {task[0]}-{task[1]} after {took} ms; {fault.limit_ms} ms are allowed, "

@@ -52,7 +52,7 @@ def start_rest_catalog(folder: Path, warehouse: str, **storage: str) -> Iterator
     command += [str(port), f"jdbc:sqlite:file:{folder / 'catalog.db'}", warehouse, *settings]
     server = Service("the REST catalog", command, folder / "catalog.log")
     try:
-        server.wait_ready(lambda: _answers(port), 120)
+        server.wait_ready(lambda: _answers(port))
         yield RestCatalog(f"http://127.0.0.1:{port}", warehouse)
     finally:
         server.stop()

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 import pytest
 
+from connect_py.app.services import process
+
 T = TypeVar("T")
 
 #: Deadlines are written for a quiet machine. They end what never comes; how long something took is for a test of times to assert, since
@@ -37,9 +39,7 @@ def eventually(probe: Callable[[], T], what: str | Callable[[], str], seconds: f
 
 def wait_until(probe: Callable[[], object], seconds: float, what: str, alive: Callable[[], bool] = lambda: True) -> None:
     """As that of the services, with as much patience as `eventually` has."""
-    from connect_py.app.services.process import wait_until
-
-    wait_until(probe, _PATIENCE * seconds, what, alive)
+    process.wait_until(probe, _PATIENCE * seconds, what, alive)
 
 
 def let_time_pass(seconds: float, why: str) -> None:

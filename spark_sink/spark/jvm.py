@@ -49,7 +49,7 @@ _LOCAL_VARIABLES = {"SPARK_DRIVER_MEMORY": "640m", "MALLOC_ARENA_MAX": "2"}
 
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-#: Whoever chose pages, of whatever kind, knows the machine.
+#: Pages that were chosen elsewhere, of any kind, stay.
 _PAGES = re.compile(r"-XX:[+-]Use(LargePages|TransparentHugePages)\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 

@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,6 +67,7 @@ class Side:
             self.process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
         self._reader.join()
 
     def median(self) -> Batch:
@@ -84,7 +86,7 @@ def main() -> None:
     sides = [Side(variables, asked.arguments) for variables in (asked.one, asked.other)]
     try:
         while all(side.process.poll() is None for side in sides):
-            threading.Event().wait(0.2)
+            time.sleep(0.2)
     finally:
         for side in sides:
             side.end()

@@ -11,7 +11,8 @@ import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
 from tests.brokers import Brokers
-from tests.cluster import SETTINGS, Cluster, assert_nothing_lost_and_one_owner, now_ms
+from tests.canary import now_ms
+from tests.cluster import SETTINGS, Cluster, assert_nothing_lost_and_one_owner
 from tests.fault_counts import Fault, note
 from tests.fix_kafka import Kafka
 from tests.killable_broker import KillableBroker

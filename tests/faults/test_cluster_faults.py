@@ -21,7 +21,7 @@ import pytest
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.worker import Worker
 from tests import fault_counts
-from tests.canary import Canary
+from tests.canary import Canary, now_ms
 from tests.cluster import (
     DELAY_MS,
     HEARTBEAT_MS,
@@ -31,7 +31,6 @@ from tests.cluster import (
     Figures,
     Inserting,
     assert_nothing_lost_and_one_owner,
-    now_ms,
     places,
     tasks_on,
 )

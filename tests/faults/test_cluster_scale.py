@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from connect_py.app.services.process import process_tree
-from tests.cluster import Cluster, assert_nothing_lost_and_one_owner, now_ms, tasks_on
+from tests.canary import now_ms
+from tests.cluster import Cluster, assert_nothing_lost_and_one_owner, tasks_on
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 

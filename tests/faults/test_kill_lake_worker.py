@@ -86,7 +86,7 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
                 worker.kill()
                 worker.restart()
         note({"jvm": Fault.KILLED_SPARK, "task": Fault.KILLED_TASK, "worker": Fault.KILLED_WORKER}[victim], f"{format_.capitalize()} sink")
-        worker.wait_for(name, "RUNNING", seconds=120)
+        worker.wait_for(name, "RUNNING")
     ends = ends_of(lake, config)
     wait_until(lambda: is_reached(worker, name, ends), 400, "the tables")
     source.check()

@@ -38,7 +38,7 @@ _PATIENCE_SECONDS = 15.0
 def worker(request: pytest.FixtureRequest, kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     """This project's worker, and Kafka Connect's."""
     kind = JavaWorker if request.param == "java" else Worker
-    running: Worker = kind(tmp_path_factory.mktemp("losses"), kafka.bootstrap, properties={}, seconds=180)
+    running: Worker = kind(tmp_path_factory.mktemp("losses"), kafka.bootstrap, properties={})
     yield running
     running.stop()
 

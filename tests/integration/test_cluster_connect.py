@@ -20,7 +20,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, A
 
 from connect_py.app.services.kafka import KafkaBroker
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.cluster import Cluster, Places, Written, assert_each_once, assert_nothing_lost_and_one_owner, now_ms, tasks_on
+from tests.canary import now_ms
+from tests.cluster import Cluster, Places, Written, assert_each_once, assert_nothing_lost_and_one_owner, tasks_on
 from tests.fix_kafka import GuardedKafka, Kafka
 from tests.killable_broker import KillableBroker
 from tests.waiting import eventually

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.cluster import Cluster, Written, assert_each_once, assert_nothing_lost_and_one_owner, last_leader_url, now_ms
+from tests.canary import now_ms
+from tests.cluster import Cluster, Written, assert_each_once, assert_nothing_lost_and_one_owner, last_leader_url
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 

@@ -22,8 +22,8 @@ from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.worker import RefusedError, Worker
 from tests import mongo_task
-from tests.canary import Canary
-from tests.cluster import address, now_ms, places
+from tests.canary import Canary, now_ms
+from tests.cluster import address, places
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload
@@ -208,7 +208,7 @@ class Mixed:
         self.workers: list[Worker] = []
 
     def add(self, kind: Kind) -> Worker:
-        worker = kind(self._folder / f"worker-{self._made}", self._bootstrap, properties={**self._settings, **self._names}, seconds=180)
+        worker = kind(self._folder / f"worker-{self._made}", self._bootstrap, properties={**self._settings, **self._names})
         self._made += 1
         self.workers.append(worker)
         if not self._names:

@@ -15,8 +15,8 @@ import pytest
 
 from connect_py.app.client.rest import ConnectClient, Target
 from connect_py.app.services.worker import RefusedError, Worker
-from tests.canary import within
-from tests.cluster import Cluster, address, now_ms, places
+from tests.canary import now_ms, within
+from tests.cluster import Cluster, address, places
 from tests.fix_kafka import Kafka
 from tests.waiting import eventually
 

@@ -61,7 +61,7 @@ def own(request: pytest.FixtureRequest, kafka: Kafka, tmp_path_factory: pytest.T
         plugins = {"plugin.path": f"{REFERENCE}/plugins,{REFERENCE}/file-plugin"}
         running: Worker = JavaWorker(folder, kafka.bootstrap, properties=plugins)
     else:
-        running = Worker(folder, kafka.bootstrap, seconds=180)
+        running = Worker(folder, kafka.bootstrap)
     yield running
     running.stop()
 

@@ -312,7 +312,7 @@ class Run:
             TimeoutError: there was none in time; its text holds the last answer or error.
         """
         last: object = None
-        seconds = max(seconds, KNOWN_SECONDS) if self._known else seconds
+        seconds = self._limit(seconds)
 
         def ask() -> Any:
             nonlocal last
@@ -327,6 +327,10 @@ class Run:
             return found
         self._missed = True
         raise TimeoutError(f"waited {seconds:.0f} s for {what}; last: {last!r}")
+
+    def _limit(self, seconds: float) -> float:
+        """How long something may take: what the golden knows comes, unless something else has not come."""
+        return max(seconds, KNOWN_SECONDS) if self._known and not self._missed else seconds
 
     def comes_true(self, probe: Callable[[], Any], seconds: float) -> Any:
         """Wait for a probe's true answer and return it; the last one when the time is over."""
@@ -511,7 +515,7 @@ class Run:
 
     def wait_records(self, topic: str, count: int, seconds: float = 60) -> None:
         """Wait until a topic holds at least count records."""
-        seconds = max(seconds, KNOWN_SECONDS) if self._known else seconds
+        seconds = self._limit(seconds)
         if not self._reader.wait(topic, count, time.monotonic() + seconds):
             self._missed = True
             raise TimeoutError(f"waited {seconds:.0f} s for {count} records in {topic}, now {len(self.read(topic))}")

@@ -3,8 +3,8 @@
 import os
 import signal
 
-from tests.canary import Canary, Wait
-from tests.cluster import Fault, Figures, History, Written, now_ms
+from tests.canary import Canary, Wait, now_ms
+from tests.cluster import Fault, Figures, History, Written
 from tests.waiting import let_time_pass
 
 QUIET = Canary([[], []])
@@ -21,7 +21,6 @@ def test_what_was_withheld_is_that_of_the_busiest_processor_within_the_time() ->
 def test_a_process_that_stands_still_is_noticed() -> None:
     began = now_ms()
     with Canary() as canary:
-        let_time_pass(0.5, "they have started")
         for pid in canary.pids:
             os.kill(pid, signal.SIGSTOP)
         let_time_pass(0.3, "longer than their naps")
